@@ -35,15 +35,6 @@ void fail_rank(int64_t rank) {
 
 void append(std::string& out, std::string_view text) { out.append(text); }
 
-void append(std::string& out, const Dims& dims) {
-  out.push_back('(');
-  for (int i = 0; i < dims.size(); ++i) {
-    if (i > 0) out.append(", ");
-    append_signed(out, dims[i]);
-  }
-  out.push_back(')');
-}
-
 void append(std::string& out, double value) {
   char buffer[40];
   auto [end, ec] = std::to_chars(buffer, buffer + sizeof buffer, value);
@@ -55,5 +46,14 @@ void append_signed(std::string& out, int64_t value) { out.append(std::to_string(
 void append_unsigned(std::string& out, uint64_t value) { out.append(std::to_string(value)); }
 
 }  // namespace detail
+
+void append(std::string& out, const Dims& dims) {
+  out.push_back('(');
+  for (int i = 0; i < dims.size(); ++i) {
+    if (i > 0) out.append(", ");
+    detail::append_signed(out, dims[i]);
+  }
+  out.push_back(')');
+}
 
 }  // namespace gable

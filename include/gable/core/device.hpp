@@ -26,9 +26,7 @@ inline constexpr Device kCpu{DeviceType::cpu, 0};
 /// Parses "cpu", "cuda", "cuda:N". Throws DeviceError.
 [[nodiscard]] Device device_from_string(std::string_view text);
 
-namespace detail {
-inline void append(std::string& out, Device d) { append(out, to_string(d)); }
-}  // namespace detail
+inline void append(std::string& out, Device d) { out.append(to_string(d)); }
 
 /// A queue of work on a device; `native` is a cudaStream_t there and null on the CPU.
 struct Stream {

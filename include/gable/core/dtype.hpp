@@ -96,9 +96,7 @@ using Accumulate = typename detail::SumType<T>::type;
 /// Inverse of name(); also takes "float", "double", "half". Throws TypeError.
 [[nodiscard]] DType dtype_from_name(std::string_view text);
 
-namespace detail {
-inline void append(std::string& out, DType t) { append(out, name(t)); }
-}  // namespace detail
+inline void append(std::string& out, DType t) { out.append(name(t)); }
 
 /// Calls f(TypeTag<T>{}) for the T that `dtype` names.
 template <class F>

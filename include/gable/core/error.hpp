@@ -64,10 +64,11 @@ struct Where {
       : op(name), location(here) {}
 };
 
+void append(std::string& out, const Dims& dims);  // "(2, 3)"
+
 namespace detail {
 
 void append(std::string& out, std::string_view text);
-void append(std::string& out, const Dims& dims);  // "(2, 3)"
 void append(std::string& out, double value);
 void append_signed(std::string& out, int64_t value);
 void append_unsigned(std::string& out, uint64_t value);
@@ -92,7 +93,7 @@ void append(std::string& out, I value) {
 template <class... Parts>
 [[nodiscard]] std::string concat(const Parts&... parts) {
   std::string text;
-  using detail::append;
+  using detail::append;  // built-in types; append() of gable types and users' is found by ADL
   (append(text, parts), ...);
   return text;
 }

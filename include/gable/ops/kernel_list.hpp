@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+// Every kernel family with its dtypes, beside the elementwise ones of elementwise_list.hpp. A
+// backend instantiates this list; src/no_cuda.cpp does for builds without CUDA.
+//   ONE(Args)            a concrete struct
+//   FLOATS(Args)         Args<T> for float, double, half, bfloat16
+//   NUMERIC(Args)        FLOATS and int32, int64, uint8
+//   ALL(Args)            NUMERIC and bool
+#pragma once
+
+#include "gable/ops/elementwise.hpp"
+#include "gable/tensor/kernels.hpp"
+
+#define GABLE_KERNELS(ONE, FLOATS, NUMERIC, ALL) \
+  ONE(CopyArgs)                                  \
+  ALL(FillArgs)                                  \
+  ALL(RangeArgs)                                 \
+  ALL(RandomArgs)                                \
+  ONE(PermutationArgs)

@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+// StateDict: named tensors in a fixed order, as modules and optimizers save them.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "gable/tensor/any_tensor.hpp"
+
+namespace gable {
+
+/// Names with handles (not copies), in registration order; names are unique.
+class StateDict {
+ public:
+  using Entry = std::pair<std::string, AnyTensor>;
+
+  /// Throws Error for a name that is there already.
+  void add(std::string name, AnyTensor tensor) {
+    check<Error>(find(name) == nullptr, "state_dict", "expected unique names, got \"", name,
+                 "\" twice");
+    entries_.emplace_back(std::move(name), std::move(tensor));
+  }
+  /// Null if absent.
+  [[nodiscard]] const AnyTensor* find(std::string_view name) const {
+    for (const Entry& e : entries_)
+      if (e.first == name) return &e.second;
+    return nullptr;
+  }
+  [[nodiscard]] size_t size() const { return entries_.size(); }
+  [[nodiscard]] auto begin() const { return entries_.begin(); }
+  [[nodiscard]] auto end() const { return entries_.end(); }
+
+ private:
+  std::vector<Entry> entries_;
+};
+
+}  // namespace gable
