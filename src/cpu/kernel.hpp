@@ -19,8 +19,8 @@ void run(const Args& args) {
 #define GABLE_CPU_KERNEL_FLOATS(Args)   \
   GABLE_CPU_KERNEL(gable::Args<float>)  \
   GABLE_CPU_KERNEL(gable::Args<double>) \
-  GABLE_CPU_KERNEL(gable::Args<half>)   \
-  GABLE_CPU_KERNEL(gable::Args<bfloat16>)
+  GABLE_CPU_KERNEL(gable::Args<gable::half>)   \
+  GABLE_CPU_KERNEL(gable::Args<gable::bfloat16>)
 #define GABLE_CPU_KERNEL_NUMERIC(Args)   \
   GABLE_CPU_KERNEL_FLOATS(Args)          \
   GABLE_CPU_KERNEL(gable::Args<int32_t>) \
