@@ -121,6 +121,8 @@ class AnyParameter {
   void refresh() const {
     if (value_.dtype() != master_.dtype()) value_.copy_(master_);
   }
+  /// Equal for handles of one parameter, distinct while both live.
+  [[nodiscard]] const void* id() const { return leaf_.get(); }
   /// True if both are handles of one parameter (shared weights).
   friend bool operator==(const AnyParameter& a, const AnyParameter& b) {
     return a.leaf_ == b.leaf_;
