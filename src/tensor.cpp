@@ -54,10 +54,15 @@ Tensor<T> arange(Compute<T> start, Compute<T> stop, Compute<T> step, Device devi
   if constexpr (std::is_integral_v<Compute<T>>) {
     const auto s = static_cast<int64_t>(step);
     check<TypeError>(s != 0, "arange", "expected a step other than 0, got 0");
-    const auto low = static_cast<__int128>(start);
-    const auto high = static_cast<__int128>(stop);
-    const __int128 n = s > 0 ? (high - low + s - 1) / s : (low - high - s - 1) / -s;
-    count = static_cast<int64_t>(std::max<__int128>(n, 0));
+    const auto low = static_cast<int64_t>(s > 0 ? start : stop);
+    const auto high = static_cast<int64_t>(s > 0 ? stop : start);
+    if (low < high) {  // distances of 64-bit integers need 64 unsigned bits
+      const uint64_t distance = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
+      const uint64_t stride = s > 0 ? static_cast<uint64_t>(s) : uint64_t{0} - static_cast<uint64_t>(s);
+      const uint64_t n = (distance - 1) / stride + 1;
+      check<ShapeError>(n < (uint64_t{1} << 63), "arange", "expected fewer than 2^63 elements, got ", n);
+      count = static_cast<int64_t>(n);
+    }
   } else {
     check<TypeError>(std::isfinite(start) && std::isfinite(stop) && std::isfinite(step) &&
                          step != 0,
