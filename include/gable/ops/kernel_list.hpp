@@ -8,6 +8,7 @@
 #pragma once
 
 #include "gable/ops/elementwise.hpp"
+#include "gable/ops/matmul.hpp"
 #include "gable/tensor/kernels.hpp"
 
 #define GABLE_KERNELS(ONE, FLOATS, NUMERIC, ALL) \
@@ -15,4 +16,7 @@
   ALL(FillArgs)                                  \
   ALL(RangeArgs)                                 \
   ALL(RandomArgs)                                \
-  ONE(PermutationArgs)
+  ONE(PermutationArgs)                           \
+  NUMERIC(MatmulArgs)                            \
+  ONE(MatmulArgs<half, float>)                   \
+  ONE(MatmulArgs<bfloat16, float>)
