@@ -1,0 +1,53 @@
+#!/usr/bin/env bash
+# SPDX-License-Identifier: Apache-2.0
+# Sets up a Debian machine, builds gable and runs its tests, then the same tests under
+# AddressSanitizer and UndefinedBehaviorSanitizer.
+set -euo pipefail
+
+usage() {
+  cat <<'TEXT'
+usage: tests/run.sh [--quick] [--help]
+  --quick   only the plain build, without the sanitizer build
+Installs missing Debian packages (root or sudo), builds into build/ and build-asan/, and runs CTest.
+GABLE_CIFAR10=PATH adds the tests on the real CIFAR-10 (official binary version, or JPEGs).
+TEXT
+}
+
+quick=false
+for argument in "$@"; do
+  case "$argument" in
+    --quick) quick=true ;;
+    --help | -h) usage; exit 0 ;;
+    *) echo "tests/run.sh: unknown option $argument" >&2; usage >&2; exit 2 ;;
+  esac
+done
+
+cd "$(dirname "$0")/.."
+sh cmake/install_packages.sh test
+jobs=$(nproc)
+launcher=()
+if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+
+started=$SECONDS
+say() { printf '== %s (%d s)\n' "$*" $((SECONDS - started)); }
+
+say "configuring and building into build/"
+cmake -S . -B build -G Ninja "${launcher[@]}" -DCMAKE_BUILD_TYPE=Release >build-configure.log ||
+  { cat build-configure.log; exit 1; }
+grep '^-- gable:' build-configure.log || true
+mv build-configure.log build/configure.log
+cmake --build build -j "$jobs" -- --quiet
+say "running the tests"
+ctest --test-dir build --output-on-failure -j "$jobs"
+
+if ! $quick; then
+  say "building into build-asan/ with address and undefined-behaviour sanitizers"
+  cmake -S . -B build-asan -G Ninja "${launcher[@]}" -DCMAKE_BUILD_TYPE=Debug \
+    -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" "-DGABLE_SANITIZE=address;undefined" \
+    -DGABLE_BUILD_BENCH=OFF -DGABLE_PACKAGE_TESTS=OFF >/dev/null
+  cmake --build build-asan -j "$jobs" -- --quiet
+  say "running the tests under the sanitizers"
+  ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
+    ctest --test-dir build-asan --output-on-failure -j "$jobs"
+fi
+say "all tests passed"
