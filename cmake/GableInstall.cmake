@@ -11,3 +11,23 @@ write_basic_package_version_file("${PROJECT_BINARY_DIR}/gableConfigVersion.cmake
   COMPATIBILITY SameMinorVersion)
 install(FILES "${PROJECT_BINARY_DIR}/gableConfig.cmake"
   "${PROJECT_BINARY_DIR}/gableConfigVersion.cmake" DESTINATION "${package_dir}")
+
+# pkg-config: the prefix is found from the file's own place, so that the tree can be moved.
+file(RELATIVE_PATH gable_pc_up "/${CMAKE_INSTALL_LIBDIR}/pkgconfig" "/")
+string(REGEX REPLACE "/$" "" gable_pc_up "${gable_pc_up}")
+set(gable_pc_libs "-lgable")
+set(gable_pc_private "")
+set(gable_pc_requires "")
+if(gable_has_openmp)
+  list(JOIN OpenMP_CXX_FLAGS " " gable_pc_private)
+endif()
+if(gable_has_highway)
+  string(APPEND gable_pc_private " -lhwy")
+endif()
+if(gable_has_data)
+  set(gable_pc_libs "-lgable_data -lgable")
+  set(gable_pc_requires "libjpeg libarchive")
+  string(APPEND gable_pc_private " -pthread")
+endif()
+configure_file("${PROJECT_SOURCE_DIR}/cmake/gable.pc.in" "${PROJECT_BINARY_DIR}/gable.pc" @ONLY)
+install(FILES "${PROJECT_BINARY_DIR}/gable.pc" DESTINATION "${CMAKE_INSTALL_LIBDIR}/pkgconfig")

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Checks the rules that hold for gable's source tree as a whole.
+
+usage: check_layers.py ROOT
+  * a header includes only its own layer or ones to its left;
+  * public headers include no heavy library;
+  * CUDA's preprocessor symbols are asked for in core/config.hpp only;
+  * kernels are launched through cuda/runtime/launch only;
+  * every source file starts with the license tag.
+"""
+import pathlib
+import re
+import sys
+
+LAYERS = "core memory tensor ops autograd nn models optim amp io data train profile".split()
+HEAVY = ("Eigen/", "hwy/", "iostream", "nlohmann/", "omp.h", "cuda", "cublas", "cudnn", "archive.h",
+         "jpeglib.h", "CLI/")
+BRIDGES = {"tensor/eigen.hpp": "Eigen/"}  # may include this one library
+
+root = pathlib.Path(sys.argv[1])
+include = root / "include" / "gable"
+errors = []
+
+
+def fail(path, line, text):
+    errors.append(f"{path.relative_to(root)}:{line}: {text}")
+
+
+for path in sorted(include.rglob("*.hpp")):
+    name = path.relative_to(include).as_posix()
+    layer = name.split("/")[0]
+    if "/" in name and layer not in LAYERS:
+        fail(path, 1, f"unknown layer {layer}")
+        continue
+    for number, text in enumerate(path.read_text().splitlines(), 1):
+        found = re.match(r'\s*#\s*include\s*[<"]([^>"]+)[>"]', text)
+        if found:
+            target = found.group(1)
+            if target.startswith("gable/"):
+                other = target.split("/")[1]
+                if "/" in name and LAYERS.index(other) > LAYERS.index(layer):
+                    fail(path, number, f"layer {layer} includes {target} from a layer to its right")
+            elif target.startswith(HEAVY) and not target.startswith(BRIDGES.get(name, "-")):
+                fail(path, number, f"public header includes {target}")
+        if "__CUDACC__" in text and name != "core/config.hpp":
+            fail(path, number, "__CUDACC__ outside core/config.hpp")
+
+for folder in ("include", "src", "cuda", "tests", "bench", "examples"):
+    for path in sorted((root / folder).rglob("*")):
+        if path.suffix not in {".hpp", ".cpp", ".cu", ".cuh"}:
+            continue
+        lines = path.read_text().splitlines()
+        if not lines or "SPDX-License-Identifier: Apache-2.0" not in lines[0]:
+            fail(path, 1, "first line is not the SPDX license tag")
+        if path.suffix in {".cu", ".cuh"} and "runtime/launch" not in path.as_posix():
+            for number, text in enumerate(lines, 1):
+                if re.search(r"<<<[^<]", text):
+                    fail(path, number, "raw kernel launch; use cuda::launch")
+
+print("\n".join(errors) if errors else "layers, includes, license tags: ok")
+sys.exit(1 if errors else 0)
