@@ -7,7 +7,9 @@
 //   ALL(Args)            NUMERIC and bool
 #pragma once
 
+#include "gable/ops/batch_norm.hpp"
 #include "gable/ops/elementwise.hpp"
+#include "gable/ops/layer_norm.hpp"
 #include "gable/ops/matmul.hpp"
 #include "gable/tensor/kernels.hpp"
 
@@ -19,4 +21,11 @@
   ONE(PermutationArgs)                           \
   NUMERIC(MatmulArgs)                            \
   ONE(MatmulArgs<half, float>)                   \
-  ONE(MatmulArgs<bfloat16, float>)
+  ONE(MatmulArgs<bfloat16, float>)               \
+  FLOATS(BatchNormStatsArgs)                     \
+  FLOATS(BatchNormApplyArgs)                     \
+  FLOATS(BatchNormBackwardArgs)                  \
+  FLOATS(LayerNormArgs)                          \
+  FLOATS(LayerNormBackwardArgs)                  \
+  FLOATS(RmsNormArgs)                            \
+  FLOATS(RmsNormBackwardArgs)

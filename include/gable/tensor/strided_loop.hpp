@@ -53,6 +53,7 @@ class StridedLoop {
   /// Calls row(offsets, length) for pieces of rows that cover elements [begin, end) of the visit.
   template <class Row>
   void visit(int64_t begin, int64_t end, Row&& row) const {
+    if (begin >= end) return;  // a row may be empty
     const int64_t length = row_length();
     int64_t index = begin / length;
     int64_t column = begin % length;
