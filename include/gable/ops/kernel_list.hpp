@@ -8,9 +8,11 @@
 #pragma once
 
 #include "gable/ops/batch_norm.hpp"
+#include "gable/ops/dropout.hpp"
 #include "gable/ops/elementwise.hpp"
 #include "gable/ops/layer_norm.hpp"
 #include "gable/ops/matmul.hpp"
+#include "gable/ops/where.hpp"
 #include "gable/tensor/kernels.hpp"
 
 #define GABLE_KERNELS(ONE, FLOATS, NUMERIC, ALL) \
@@ -28,4 +30,9 @@
   FLOATS(LayerNormArgs)                          \
   FLOATS(LayerNormBackwardArgs)                  \
   FLOATS(RmsNormArgs)                            \
-  FLOATS(RmsNormBackwardArgs)
+  FLOATS(RmsNormBackwardArgs)                    \
+  ALL(WhereArgs)                                 \
+  FLOATS(LerpArgs)                               \
+  FLOATS(LerpScalarArgs)                         \
+  FLOATS(LerpScalarBackwardArgs)                 \
+  FLOATS(DropoutArgs)
