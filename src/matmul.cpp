@@ -5,8 +5,8 @@
 namespace gable::detail {
 
 MatmulPlan plan_matmul(const Layout& a, const Layout& b, Where where) {
-  check(a.rank() >= 1 && b.rank() >= 1, where,
-        "expected operands of rank 1 or more, got ", a.shape(), " and ", b.shape());
+  check(a.rank() >= 1 && b.rank() >= 1, where, "expected operands of rank 1 or more, got ",
+        a.shape(), " and ", b.shape());
   const Layout left = a.rank() == 1 ? a.unsqueeze(0) : a;
   const Layout right = b.rank() == 1 ? b.unsqueeze(1) : b;
   check(left.size(-1) == right.size(-2), where, "expected equal inner sizes, got ", a.shape(),

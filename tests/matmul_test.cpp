@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "gable/core/parallel.hpp"
 #include "gable/autograd/apply.hpp"
+#include "gable/core/parallel.hpp"
 #include "gable/memory/copy_stats.hpp"
 #include "gable/tensor/random.hpp"
 
@@ -67,12 +67,23 @@ TEST(Matmul, NoCopyOfStridedOperands) {
       {"every second column", [&] { return matmul(x.slice(1, 0, {}, 2), y.narrow(0, 0, 4)); }},
       {"flipped", [&] { return matmul(x.with(x.layout().flip({0})), y); }},
       {"selected row", [&] { return matmul(batch.select(1, 3), y); }},
-      {"expanded", [&] { return matmul(x.narrow(0, 0, 1).expand({5, 8}), y); }},
-      {"batch of one matrix", [&] { return matmul(x.expand({3, 6, 8}), batch); }},
-      {"permuted batch", [&] { return matmul(batch.permute({1, 0, 2}), y); }},
+      {"expanded",
+       [&] {
+         return matmul(x.narrow(0, 0, 1).expand({5, 8}), y);
+       }},
+      {"batch of one matrix",
+       [&] {
+         return matmul(x.expand({3, 6, 8}), batch);
+       }},
+      {"permuted batch",
+       [&] {
+         return matmul(batch.permute({1, 0, 2}), y);
+       }},
       {"linear of a transposed input", [&] { return linear(y.t(), w); }},
       {"linear of a channels-last image",
-       [&] { return linear(image.permute({0, 2, 3, 1}), w); }},
+       [&] {
+         return linear(image.permute({0, 2, 3, 1}), w);
+       }},
   };
   for (const auto& [name, call] : calls) {
     reset_copy_stats();
@@ -150,17 +161,26 @@ std::string message_of(const std::function<void()>& f) {
 
 TEST(Matmul, ErrorsNameBothShapes) {
   const auto a = zeros<float>({2, 3});
-  EXPECT_EQ(message_of([&] { matmul(a, zeros<float>({4, 5})); }),
+  EXPECT_EQ(message_of([&] {
+              matmul(a, zeros<float>({4, 5}));
+            }),
             "[matmul] expected equal inner sizes, got (2, 3) and (4, 5)");
-  EXPECT_EQ(message_of([&] { matmul(zeros<float>({2, 2, 3}), zeros<float>({3, 3, 4})); }),
+  EXPECT_EQ(message_of([&] {
+              matmul(zeros<float>({2, 2, 3}), zeros<float>({3, 3, 4}));
+            }),
             "[matmul] expected batches that broadcast, got (2, 2, 3) and (3, 3, 4)");
   EXPECT_EQ(message_of([&] { matmul(scalar(1.0F), a); }),
             "[matmul] expected operands of rank 1 or more, got () and (2, 3)");
-  EXPECT_EQ(message_of([&] { linear(a, zeros<float>({5, 4})); }),
-            "[linear] expected an input of shape (..., 4) for a weight of shape (5, 4), got (2, 3)");
+  EXPECT_EQ(
+      message_of([&] {
+        linear(a, zeros<float>({5, 4}));
+      }),
+      "[linear] expected an input of shape (..., 4) for a weight of shape (5, 4), got (2, 3)");
   EXPECT_EQ(message_of([&] { linear(a, zeros<float>({3})); }),
             "[linear] expected a weight of shape (out, in), got (3)");
-  EXPECT_EQ(message_of([&] { linear(a, zeros<float>({5, 3}), zeros<float>({4})); }),
+  EXPECT_EQ(message_of([&] {
+              linear(a, zeros<float>({5, 3}), zeros<float>({4}));
+            }),
             "[linear] expected a bias of shape (5) for a weight of shape (5, 3), got (4)");
   EXPECT_EQ(message_of([&] { matmul(Tensor<float>(), a); }),
             "[matmul] expected defined tensors, got an undefined one");

@@ -17,12 +17,12 @@ constexpr int64_t kTile = 256;   // rows and columns of a block of c; fixed, see
 constexpr int64_t kDepth = 512;  // inner size of a converted panel
 
 template <class T, int Order>
-using Map = eigen::Map<
-    std::conditional_t<std::is_const_v<T>,
-                       const eigen::Matrix<std::remove_const_t<T>, eigen::Dynamic, eigen::Dynamic,
-                                           Order>,
-                       eigen::Matrix<T, eigen::Dynamic, eigen::Dynamic, Order>>,
-    0, eigen::OuterStride<>>;
+using Map =
+    eigen::Map<std::conditional_t<std::is_const_v<T>,
+                                  const eigen::Matrix<std::remove_const_t<T>, eigen::Dynamic,
+                                                      eigen::Dynamic, Order>,
+                                  eigen::Matrix<T, eigen::Dynamic, eigen::Dynamic, Order>>,
+               0, eigen::OuterStride<>>;
 
 // Calls f with an Eigen map of x, which has a unit stride along rows or columns.
 template <class T, class F>
@@ -109,8 +109,7 @@ void float_block(int64_t m, int64_t n, int64_t k, const Matrix<const T>& a,
     multiply<C>(m, n, piece, left, right, block.data(), n);
   }
   for (int64_t i = 0; i < m; ++i)
-    for (int64_t j = 0; j < n; ++j)
-      c.data[i * c.rs + j * c.cs] = convert<Out>(block[i * n + j]);
+    for (int64_t j = 0; j < n; ++j) c.data[i * c.rs + j * c.cs] = convert<Out>(block[i * n + j]);
 }
 
 // Integers: wraps modulo 2^bits, in unsigned arithmetic.
@@ -169,8 +168,8 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix<const T>& left,
   });
 }
 
-#define GABLE_GEMM(T, Out)                                                                 \
-  template void gemm<T, Out>(int64_t, int64_t, int64_t, const Matrix<const T>&,            \
+#define GABLE_GEMM(T, Out)                                                      \
+  template void gemm<T, Out>(int64_t, int64_t, int64_t, const Matrix<const T>&, \
                              const Matrix<const T>&, const Matrix<Out>&, const GemmOptions<T>&);
 GABLE_GEMM(float, float)
 GABLE_GEMM(double, double)

@@ -43,9 +43,9 @@ Tensor<double> naive(const Tensor<double>& a, const Tensor<double>& b) {
 }
 
 OpCase matmul_case(const std::string& name, const Shape& a, const Shape& b) {
-  OpCase c = differentiable("matmul/" + name, {{a}, {b}},
-                            [](const auto& in) { return matmul(in[0], in[1]); },
-                            [](const auto& in) { return naive(in[0], in[1]); });
+  OpCase c = differentiable(
+      "matmul/" + name, {{a}, {b}}, [](const auto& in) { return matmul(in[0], in[1]); },
+      [](const auto& in) { return naive(in[0], in[1]); });
   // sums of k products of values below 2
   c.float32 = {1e-4, 1e-5};
   c.float16 = {8e-3, 4e-3};

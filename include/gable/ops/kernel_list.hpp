@@ -9,6 +9,7 @@
 
 #include "gable/ops/batch_norm.hpp"
 #include "gable/ops/dropout.hpp"
+#include "gable/ops/conv_geometry.hpp"
 #include "gable/ops/elementwise.hpp"
 #include "gable/ops/layer_norm.hpp"
 #include "gable/ops/matmul.hpp"
@@ -35,4 +36,7 @@
   FLOATS(LerpArgs)                               \
   FLOATS(LerpScalarArgs)                         \
   FLOATS(LerpScalarBackwardArgs)                 \
-  FLOATS(DropoutArgs)
+  FLOATS(DropoutArgs)                            \
+  FLOATS(Conv2dArgs)                             \
+  FLOATS(Conv2dInputGradArgs)                    \
+  FLOATS(Conv2dWeightGradArgs)

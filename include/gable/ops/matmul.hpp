@@ -29,7 +29,8 @@ struct MatmulArgs {
       return x.numel() == 0 ? 0 : n;
     };
     const bool biased = bias.data != nullptr;
-    return {.flops = biased ? out.numel() : 0, .matrix_flops = 2 * out.numel() * k,
+    return {.flops = biased ? out.numel() : 0,
+            .matrix_flops = 2 * out.numel() * k,
             .bytes_read = bytes(a) + bytes(b) + (biased ? bias.bytes() : 0),
             .bytes_written = out.bytes()};
   }
@@ -56,9 +57,8 @@ template <class T, class Out>
 void launch_matmul(const Tensor<Out>& out, const Tensor<T>& a, const Tensor<T>& b,
                    const Tensor<T>& bias = {}) {
   if (out.numel() == 0) return;
-  launch(out.device(),
-         MatmulArgs<T, Out>{out.write_view("matmul"), a.view(), b.view(),
-                            bias.defined() ? bias.view() : TensorView<const T>{}});
+  launch(out.device(), MatmulArgs<T, Out>{out.write_view("matmul"), a.view(), b.view(),
+                                          bias.defined() ? bias.view() : TensorView<const T>{}});
 }
 
 /// A fresh product of operands of equal rank, batches already broadcast.
@@ -82,8 +82,8 @@ void matmul_into(const Tensor<T>& out, const Tensor<T>& a, const Tensor<T>& b, W
   check_same_device(where, a, out);
   check(out.shape() == plan.shape, where, "expected an output of shape ", plan.shape, ", got ",
         out.shape());
-  launch_matmul(out.with(matmul_full_layout(out.layout(), a.rank(), b.rank())),
-                left.with(plan.a), right.with(plan.b));
+  launch_matmul(out.with(matmul_full_layout(out.layout(), a.rank(), b.rank())), left.with(plan.a),
+                right.with(plan.b));
 }
 
 }  // namespace detail
@@ -108,9 +108,7 @@ struct MatmulOp : OpBase {
 
   /// da = dy bᵀ, db = aᵀ dy, summed over broadcast batches. db comes as Compute<T>, for float
   /// gradients of 16-bit weights.
-  Grads<2> backward(const Tensor<T>& dy)
-    requires FloatElement<T>
-  {
+  Grads<2> backward(const Tensor<T>& dy) requires FloatElement<T> {
     const Tensor<T>& a = saved_a.get(name);
     const Tensor<T>& b = saved_b.get(name);
     const detail::MatmulPlan plan = detail::plan_matmul(a.layout(), b.layout(), name);
@@ -157,8 +155,7 @@ struct LinearOp : OpBase {
     const Tensor<T> rows = needs(0) || needs(1) ? Tensor<T>(detail::as_rows(dy)) : dy;
     Grads<3> grads;
     if (needs(0)) grads[0] = detail::product<T>(rows, weight).view(x.shape());
-    if (needs(1))
-      grads[1] = detail::product<Compute<T>>(rows.t(), Tensor<T>(detail::as_rows(x)));
+    if (needs(1)) grads[1] = detail::product<Compute<T>>(rows.t(), Tensor<T>(detail::as_rows(x)));
     if (needs(2)) grads[2] = sum_to(dy, Shape{dy.size(-1)});
     return grads;
   }
@@ -186,10 +183,8 @@ struct LinearOp : OpBase {
 /// sliced and broadcast operands are not copied. Inner size 0 gives zeros. Integers wrap.
 /// Throws ShapeError with both shapes, before anything is written.
 template <TensorLike A, TensorLike B>
-  requires std::same_as<element_of<A>, element_of<B>>
-auto matmul(const A& a, const B& b) {
-  return apply(MatmulOp<element_of<A>>{}, a, b);
-}
+requires std::same_as<element_of<A>, element_of<B>>
+auto matmul(const A& a, const B& b) { return apply(MatmulOp<element_of<A>>{}, a, b); }
 template <Element T>
 const Tensor<T>& matmul_out(const Tensor<T>& out, const Tensor<T>& a, const Tensor<T>& b) {
   check(out.defined() && a.defined() && b.defined(), "matmul",
@@ -200,14 +195,11 @@ const Tensor<T>& matmul_out(const Tensor<T>& out, const Tensor<T>& a, const Tens
 
 /// x (..., in) · weightᵀ, weight (out, in): (..., out).
 template <TensorLike X, TensorLike W>
-  requires std::same_as<element_of<X>, element_of<W>>
-auto linear(const X& x, const W& weight) {
-  return apply(LinearOp<element_of<X>>{}, x, weight);
-}
+requires std::same_as<element_of<X>, element_of<W>>
+auto linear(const X& x, const W& weight) { return apply(LinearOp<element_of<X>>{}, x, weight); }
 /// The same plus bias (out); an undefined bias is none.
 template <TensorLike X, TensorLike W, TensorLike B>
-  requires std::same_as<element_of<X>, element_of<W>> &&
-           std::same_as<element_of<X>, element_of<B>>
+requires std::same_as<element_of<X>, element_of<W>> && std::same_as<element_of<X>, element_of<B>>
 auto linear(const X& x, const W& weight, const B& bias) {
   using Result = decltype(apply(LinearOp<element_of<X>>{}, x, weight, bias));
   if (!bias.defined()) return Result(linear(x, weight));
