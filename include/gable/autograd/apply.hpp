@@ -40,7 +40,7 @@ template <class Op, Element T>
 class OpNode final : public Node {
  public:
   OpNode(Op op, const Tensor<T>& output, std::vector<NodePtr> nodes)
-      : Node(Op::name, output.shape(), dtype_of<T>, output.device()),
+      : Node(op.name, output.shape(), dtype_of<T>, output.device()),
         op_(std::make_unique<Op>(std::move(op))) {
     inputs = std::move(nodes);
   }
@@ -92,7 +92,7 @@ std::pair<Variable<T>, Second> wrap(Op&& op, std::pair<Tensor<T>, Second> output
 template <class Op, TensorLike... Xs>
   requires(detail::VariableType<Xs> || ...)
 auto apply(Op op, const Xs&... inputs) {
-  (check(inputs.defined(), Op::name, "expected defined tensors, got an undefined one"), ...);
+  (check(inputs.defined(), op.name, "expected defined tensors, got an undefined one"), ...);
   std::vector<NodePtr> nodes{detail::node_of(inputs)...};
   op.set_needs(detail::needs_mask(nodes));
   auto output = op.forward(detail::value_of(inputs)...);
@@ -107,7 +107,7 @@ Variable<T> apply_list(Op op, std::span<const Variable<T>> inputs) {
   std::vector<NodePtr> nodes;
   std::vector<Tensor<T>> values;
   for (const Variable<T>& x : inputs) {
-    check(x.defined(), Op::name, "expected defined tensors, got an undefined one");
+    check(x.defined(), op.name, "expected defined tensors, got an undefined one");
     nodes.push_back(x.node());
     values.push_back(x.value());
   }

@@ -10,6 +10,7 @@
 
 #include "gable/autograd/node.hpp"
 #include "gable/ops/op.hpp"
+#include "gable/ops/view.hpp"
 #include "gable/tensor/tensor.hpp"
 
 namespace gable {
@@ -43,6 +44,48 @@ class Variable {
 
   [[nodiscard]] bool requires_grad() const { return node_ != nullptr; }
   [[nodiscard]] const NodePtr& node() const { return node_; }
+
+  // --- views, recorded; as the members of Tensor
+
+  [[nodiscard]] Variable narrow(int64_t dim, int64_t start, int64_t length) const {
+    return gable::narrow(*this, dim, start, length);
+  }
+  [[nodiscard]] Variable select(int64_t dim, int64_t index) const {
+    return gable::select(*this, dim, index);
+  }
+  [[nodiscard]] Variable slice(int64_t dim, std::optional<int64_t> start = {},
+                               std::optional<int64_t> stop = {}, int64_t step = 1) const {
+    return gable::slice(*this, dim, start, stop, step);
+  }
+  [[nodiscard]] Variable operator[](int64_t index) const { return select(0, index); }
+  [[nodiscard]] Variable transpose(int64_t a, int64_t b) const {
+    return gable::transpose(*this, a, b);
+  }
+  [[nodiscard]] Variable t() const { return transpose(-2, -1); }
+  [[nodiscard]] Variable permute(const Dims& order) const { return gable::permute(*this, order); }
+  [[nodiscard]] Variable squeeze(int64_t dim) const { return gable::squeeze(*this, dim); }
+  [[nodiscard]] Variable squeeze() const { return gable::squeeze(*this); }
+  [[nodiscard]] Variable unsqueeze(int64_t dim) const { return gable::unsqueeze(*this, dim); }
+  [[nodiscard]] Variable view(const Shape& shape) const { return gable::view(*this, shape); }
+  [[nodiscard]] Variable reshape(const Shape& shape) const { return gable::reshape(*this, shape); }
+  [[nodiscard]] Variable flatten(int64_t first = 0, int64_t last = -1) const {
+    return gable::flatten(*this, first, last);
+  }
+  [[nodiscard]] Variable expand(const Shape& shape) const { return gable::expand(*this, shape); }
+  [[nodiscard]] Variable broadcast_to(const Shape& shape) const {
+    return gable::broadcast_to(*this, shape);
+  }
+  [[nodiscard]] Variable unfold(int64_t dim, int64_t size, int64_t step) const {
+    return gable::unfold(*this, dim, size, step);
+  }
+  [[nodiscard]] Variable diagonal(int64_t offset = 0, int64_t a = 0, int64_t b = 1) const {
+    return gable::diagonal(*this, offset, a, b);
+  }
+  [[nodiscard]] Variable as_strided(const Shape& sizes, const Strides& strides,
+                                    std::optional<int64_t> offset = {}) const {
+    return gable::as_strided(*this, sizes, strides, offset);
+  }
+
   /// The same value as a constant.
   [[nodiscard]] Variable detach() const { return Variable(value_); }
 
@@ -163,3 +206,5 @@ class Parameter : public Variable<T> {
 };
 
 }  // namespace gable
+
+#include "gable/autograd/apply.hpp"  // the members that record operators need it

@@ -85,7 +85,7 @@ concept FloatTensorLike = TensorLike<X> && FloatElement<typename X::value_type>;
 /// public function written with apply() works for both.
 template <class Op, Element... Ts>
 auto apply(Op op, const Tensor<Ts>&... inputs) {
-  (check(inputs.defined(), Op::name, "expected defined tensors, got an undefined one"), ...);
+  (check(inputs.defined(), op.name, "expected defined tensors, got an undefined one"), ...);
   return op.forward(inputs...);
 }
 
@@ -93,7 +93,7 @@ auto apply(Op op, const Tensor<Ts>&... inputs) {
 template <class Op, Element T>
 Tensor<T> apply_list(Op op, std::span<const Tensor<T>> inputs) {
   for (const Tensor<T>& x : inputs)
-    check(x.defined(), Op::name, "expected defined tensors, got an undefined one");
+    check(x.defined(), op.name, "expected defined tensors, got an undefined one");
   return op.forward(inputs);
 }
 
