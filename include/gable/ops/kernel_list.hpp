@@ -13,6 +13,7 @@
 #include "gable/ops/elementwise.hpp"
 #include "gable/ops/layer_norm.hpp"
 #include "gable/ops/matmul.hpp"
+#include "gable/ops/optimizer.hpp"
 #include "gable/ops/where.hpp"
 #include "gable/tensor/kernels.hpp"
 
@@ -22,6 +23,10 @@
   ALL(RangeArgs)                                 \
   ALL(RandomArgs)                                \
   ONE(PermutationArgs)                           \
+  FLOATS(SgdArgs)                                \
+  FLOATS(AdamArgs)                               \
+  ONE(SquareSumArgs<float>)                      \
+  ONE(SquareSumArgs<double>)                     \
   NUMERIC(MatmulArgs)                            \
   ONE(MatmulArgs<half, float>)                   \
   ONE(MatmulArgs<bfloat16, float>)               \
