@@ -59,8 +59,7 @@ struct Pixels {
   template <class F>
   void for_chunks(F&& f) const {
     parallel_for(chunks, 1, [&](int64_t first, int64_t last) {
-      for (int64_t i = first; i < last; ++i)
-        f(i, count * i / chunks, count * (i + 1) / chunks);
+      for (int64_t i = first; i < last; ++i) f(i, count * i / chunks, count * (i + 1) / chunks);
     });
   }
   // Calls f(offsets, n) for blocks of at most `block` evenly strided pixels.
@@ -206,9 +205,7 @@ static void kernel(const BatchNormApplyArgs<T>& a) {
     p.visit(0, p.count, p.count, [&, sy = sy, sx = sx](const auto& at, int64_t n) {
       T* __restrict y = a.y.data + base[0] + at[0];
       const T* x = a.x.data + base[1] + at[1];
-      auto value = [&](T v) {
-        return convert<T>(((convert<C>(v) - mean) - rest) * factor + bias);
-      };
+      auto value = [&](T v) { return convert<T>(((convert<C>(v) - mean) - rest) * factor + bias); };
       if (sy == 1 && sx == 1) {
         for (int64_t i = 0; i < n; ++i) y[i] = value(x[i]);
       } else {
@@ -313,9 +310,8 @@ void input_gradient(const BatchNormBackwardArgs<T>& a, const Compute<T>* high,
       const T* dy = a.dy.data + base[2] + at[2];
       const C s = scale[c];
       for (int64_t i = 0; i < n; ++i)
-        dx[i * sd] =
-            convert<T>(convert<C>(dy[i * sy]) * s +
-                       ((convert<C>(x[i * sx]) - high[c]) - low[c]) * slope[c] + shift[c]);
+        dx[i * sd] = convert<T>(convert<C>(dy[i * sy]) * s +
+                                ((convert<C>(x[i * sx]) - high[c]) - low[c]) * slope[c] + shift[c]);
     });
   });
 }

@@ -87,7 +87,8 @@ class Row {
 
 // Rows are split into chunks that depend on the shape only.
 int64_t chunks_of(int64_t rows, int64_t size) {
-  return std::clamp<int64_t>(rows * size / 16384, 1, std::min<int64_t>(64, std::max<int64_t>(rows, 1)));
+  return std::clamp<int64_t>(rows * size / 16384, 1,
+                             std::min<int64_t>(64, std::max<int64_t>(rows, 1)));
 }
 
 // Calls f(offsets) for each of rows [begin, end) of the loop.
@@ -110,7 +111,8 @@ cpu::Moments row_moments(const C* x, int64_t n) {
       m.add(cpu::block_moments(x + begin, std::min(n - begin, cpu::kSumBlock), 1));
     return m;
   } else {
-    return {static_cast<double>(n), 0.0, cpu::long_sum<C>(n, [x](int64_t i) { return x[i] * x[i]; })};
+    return {static_cast<double>(n), 0.0,
+            cpu::long_sum<C>(n, [x](int64_t i) { return x[i] * x[i]; })};
   }
 }
 
@@ -121,7 +123,9 @@ struct Normalize {
   C low;
   C rstd;
   Normalize(double mean, C r)
-      : high(static_cast<C>(mean)), low(static_cast<C>(mean - static_cast<double>(high))), rstd(r) {}
+      : high(static_cast<C>(mean)),
+        low(static_cast<C>(mean - static_cast<double>(high))),
+        rstd(r) {}
   C operator()(C x) const { return ((x - high) - low) * rstd; }
 };
 
@@ -167,8 +171,8 @@ namespace {
 
 // dx of one row, and its terms of dgamma and dbeta (either may be null).
 template <bool Center, class C>
-void row_backward(int64_t n, const C* dy, const C* x, const Normalize<C>& normalize,
-                  const C* gamma, C* __restrict g, C* __restrict dx, double* __restrict dgamma,
+void row_backward(int64_t n, const C* dy, const C* x, const Normalize<C>& normalize, const C* gamma,
+                  C* __restrict g, C* __restrict dx, double* __restrict dgamma,
                   double* __restrict dbeta) {
   if (dgamma != nullptr)
     for (int64_t i = 0; i < n; ++i) dgamma[i] += static_cast<double>(dy[i] * normalize(x[i]));
@@ -185,8 +189,7 @@ void row_backward(int64_t n, const C* dy, const C* x, const Normalize<C>& normal
   C mean = 0;
   if constexpr (Center)
     mean = static_cast<C>(cpu::long_sum<C>(n, [&](int64_t i) { return g[i]; }) / count);
-  for (int64_t i = 0; i < n; ++i)
-    dx[i] = normalize.rstd * (g[i] - mean - normalize(x[i]) * slope);
+  for (int64_t i = 0; i < n; ++i) dx[i] = normalize.rstd * (g[i] - mean - normalize(x[i]) * slope);
 }
 
 }  // namespace

@@ -110,9 +110,9 @@ const Register register_batch_norm([](const Register::Add& add) {
   large.gradient = false;  // too many elements for central differences
   large.benchmark = true;
   add(std::move(large));
-  add(differentiable("batch_norm/no_affine", {{{3, 4, 3}}},
-                     [](const auto& in) { return batch_norm(in[0]); },
-                     [](const auto& in) { return batch_norm_reference(in, true); }));
+  add(differentiable(
+      "batch_norm/no_affine", {{{3, 4, 3}}}, [](const auto& in) { return batch_norm(in[0]); },
+      [](const auto& in) { return batch_norm_reference(in, true); }));
 });
 
 const Register register_layer_norm([](const Register::Add& add) {
@@ -136,12 +136,13 @@ const Register register_layer_norm([](const Register::Add& add) {
   large.gradient = false;
   large.benchmark = true;
   add(std::move(large));
-  add(differentiable("layer_norm/no_affine", {{{4, 6}}},
-                     [](const auto& in) { return layer_norm(in[0], {6}); },
-                     [](const auto& in) { return row_norm_reference(in, 6, 1e-5, true); }));
-  add(differentiable("layer_norm/gamma_only", {{{4, 6}}, {{6}}},
-                     [](const auto& in) { return layer_norm(in[0], {6}, affine(in[1])); },
-                     [](const auto& in) { return row_norm_reference(in, 6, 1e-5, true); }));
+  add(differentiable(
+      "layer_norm/no_affine", {{{4, 6}}}, [](const auto& in) { return layer_norm(in[0], {6}); },
+      [](const auto& in) { return row_norm_reference(in, 6, 1e-5, true); }));
+  add(differentiable(
+      "layer_norm/gamma_only", {{{4, 6}}, {{6}}},
+      [](const auto& in) { return layer_norm(in[0], {6}, affine(in[1])); },
+      [](const auto& in) { return row_norm_reference(in, 6, 1e-5, true); }));
 });
 
 const Register register_rms_norm([](const Register::Add& add) {
@@ -160,9 +161,9 @@ const Register register_rms_norm([](const Register::Add& add) {
   large.gradient = false;
   large.benchmark = true;
   add(std::move(large));
-  add(differentiable("rms_norm/no_affine", {{{4, 6}}},
-                     [](const auto& in) { return rms_norm(in[0], {6}); },
-                     [](const auto& in) { return row_norm_reference(in, 6, 1e-6, false); }));
+  add(differentiable(
+      "rms_norm/no_affine", {{{4, 6}}}, [](const auto& in) { return rms_norm(in[0], {6}); },
+      [](const auto& in) { return row_norm_reference(in, 6, 1e-6, false); }));
 });
 
 }  // namespace

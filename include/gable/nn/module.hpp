@@ -196,4 +196,13 @@ Variable<T> Module<T>::forward(const Variable<T>&) {
   fail<Error>("forward", "expected a module that takes one float variable, got ", describe());
 }
 
+// GABLE_MODULE(extern, Linear) in a header declares what GABLE_MODULE(, Linear) in one source
+// file instantiates, so that users compile no layers.
+#define GABLE_MODULE(specifier, Name)    \
+  specifier template class Name<float>;  \
+  specifier template class Name<double>; \
+  specifier template class Name<half>;   \
+  specifier template class Name<bfloat16>;
+GABLE_MODULE(extern, Module)
+
 }  // namespace gable::nn

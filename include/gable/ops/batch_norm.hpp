@@ -25,7 +25,9 @@ struct BatchNormStatsArgs {
   double momentum;
   double eps;
   [[nodiscard]] Cost cost() const {
-    return {.flops = 5 * x.numel(), .special = rstd.numel(), .bytes_read = x.bytes(),
+    return {.flops = 5 * x.numel(),
+            .special = rstd.numel(),
+            .bytes_read = x.bytes(),
             .bytes_written = mean.bytes() + rstd.bytes()};
   }
 };
@@ -61,7 +63,8 @@ struct BatchNormBackwardArgs {
   bool training;
   [[nodiscard]] Cost cost() const {
     const int64_t passes = dx.data != nullptr ? 2 : 1;
-    return {.flops = 5 * passes * x.numel(), .bytes_read = dy.bytes() + x.bytes(),
+    return {.flops = 5 * passes * x.numel(),
+            .bytes_read = dy.bytes() + x.bytes(),
             .bytes_written = dx.data != nullptr ? dx.bytes() : 0};
   }
 };
@@ -73,8 +76,8 @@ template <FloatElement C>
 struct BatchNormOptions {
   Tensor<C> running_mean;  ///< (C); both undefined: not tracked
   Tensor<C> running_var;
-  bool training = true;    ///< batch statistics; else the running ones
-  double momentum = 0.1;   ///< weight of the batch in the running statistics
+  bool training = true;   ///< batch statistics; else the running ones
+  double momentum = 0.1;  ///< weight of the batch in the running statistics
   double eps = 1e-5;
 };
 
@@ -102,17 +105,17 @@ struct BatchNormOp : OpBase {
       const Shape channels{x.shape()[1]};
       mean = Tensor<double>(channels, x.device());
       rstd = Tensor<C>(channels, x.device());
-      launch(x.device(), BatchNormStatsArgs<T>{x.view(), mean.write_view(name),
-                                               rstd.write_view(name), running(options.running_mean),
-                                               running(options.running_var), options.momentum,
-                                               options.eps});
+      launch(x.device(),
+             BatchNormStatsArgs<T>{x.view(), mean.write_view(name), rstd.write_view(name),
+                                   running(options.running_mean), running(options.running_var),
+                                   options.momentum, options.eps});
     } else {
       mean = options.running_mean.template to<double>();
       rstd = rsqrt(options.running_var + options.eps);
     }
     Tensor<T> y = empty_like(x);
-    launch(x.device(), BatchNormApplyArgs<T>{y.write_view(name), x.view(), mean.view(),
-                                             rstd.view(), view(weight), view(bias)});
+    launch(x.device(), BatchNormApplyArgs<T>{y.write_view(name), x.view(), mean.view(), rstd.view(),
+                                             view(weight), view(bias)});
     if (recording()) {
       saved_x.save(x);
       saved_mean.save(mean);
@@ -134,8 +137,7 @@ struct BatchNormOp : OpBase {
                                     dgamma.write_view(name), dbeta.write_view(name), dy.view(),
                                     x.view(), saved_mean.get(name).view(),
                                     saved_rstd.get(name).view(), view(gamma), options.training});
-    return {dx.any(), needs(1) ? dgamma.any() : AnyTensor(),
-            needs(2) ? dbeta.any() : AnyTensor()};
+    return {dx.any(), needs(1) ? dgamma.any() : AnyTensor(), needs(2) ? dbeta.any() : AnyTensor()};
   }
 
  private:
@@ -154,8 +156,8 @@ struct BatchNormOp : OpBase {
       if (!t.defined()) return;
       check(t.shape() == channels, name, "expected ", what, " of shape ", channels,
             " for an input ", x.shape(), ", got ", t.shape());
-      check(!contiguous || t.is_contiguous(), name, "expected ", what,
-            " to be contiguous, got ", t.layout());
+      check(!contiguous || t.is_contiguous(), name, "expected ", what, " to be contiguous, got ",
+            t.layout());
       detail::check_same_device(name, x, t);
     };
     vector(gamma, "gamma", false);

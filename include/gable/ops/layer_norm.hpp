@@ -28,8 +28,10 @@ struct RowNormArgs {
   int inner_rank;
   double eps;
   [[nodiscard]] Cost cost() const {
-    return {.flops = (Center ? 8 : 4) * x.numel(), .special = rstd.numel(),
-            .bytes_read = x.bytes(), .bytes_written = y.bytes()};
+    return {.flops = (Center ? 8 : 4) * x.numel(),
+            .special = rstd.numel(),
+            .bytes_read = x.bytes(),
+            .bytes_written = y.bytes()};
   }
 };
 
@@ -47,7 +49,8 @@ struct RowNormBackwardArgs {
   TensorView<const Compute<T>> gamma;
   int inner_rank;
   [[nodiscard]] Cost cost() const {
-    return {.flops = 12 * x.numel(), .bytes_read = dy.bytes() + x.bytes(),
+    return {.flops = 12 * x.numel(),
+            .bytes_read = dy.bytes() + x.bytes(),
             .bytes_written = dx.data != nullptr ? dx.bytes() : 0};
   }
 };
@@ -86,8 +89,14 @@ struct RowNormOp : OpBase {
   Grads<3> backward(const Tensor<T>& dy) {
     const Tensor<T>& x = saved_x.get(name);
     const Tensor<C>& gamma = saved_gamma.get(name);
-    RowNormBackwardArgs<T, Center> args{{}, {}, {}, dy.view(), x.view(), {},
-                                        saved_rstd.get(name).view(), view(gamma),
+    RowNormBackwardArgs<T, Center> args{{},
+                                        {},
+                                        {},
+                                        dy.view(),
+                                        x.view(),
+                                        {},
+                                        saved_rstd.get(name).view(),
+                                        view(gamma),
                                         normalized.size()};
     if (saved_mean.defined()) args.mean = saved_mean.get(name).view();
     Tensor<T> dx;
@@ -112,11 +121,10 @@ struct RowNormOp : OpBase {
     Tensor<double> mean = Center ? Tensor<double>(rows, x.device()) : Tensor<double>();
     Tensor<C> rstd(rows, x.device());
     Tensor<T> y = empty_like(x);
-    launch(x.device(), RowNormArgs<T, Center>{
-                           y.write_view(name),
-                           Center ? mean.write_view(name) : TensorView<double>{},
-                           rstd.write_view(name), x.view(), view(weight), view(bias),
-                           normalized.size(), eps});
+    launch(x.device(), RowNormArgs<T, Center>{y.write_view(name),
+                                              Center ? mean.write_view(name) : TensorView<double>{},
+                                              rstd.write_view(name), x.view(), view(weight),
+                                              view(bias), normalized.size(), eps});
     if (recording()) {
       saved_x.save(x);
       saved_rstd.save(rstd);
@@ -143,8 +151,7 @@ struct RowNormOp : OpBase {
     };
     affine(gamma, "gamma");
     affine(beta, "beta");
-    check<TypeError>(std::isfinite(eps) && eps >= 0, name, "expected a finite eps >= 0, got ",
-                     eps);
+    check<TypeError>(std::isfinite(eps) && eps >= 0, name, "expected a finite eps >= 0, got ", eps);
     Shape rows;
     for (int d = 0; d < outer; ++d) rows.push_back(x.shape()[d]);
     return rows;
