@@ -18,20 +18,72 @@ enum class Momentum { none, first, plain, nesterov };
 
 template <Momentum kMode, class C>
 struct SgdUpdate {
+  static constexpr int kStates = kMode == Momentum::none ? 0 : 1;
   C lr, momentum, damped, decay, scale;
-  void operator()(C& p, C gradient, C& b) const {
-    C g = gradient * scale;
-    if (decay != C{0}) g += decay * p;
-    if constexpr (kMode == Momentum::first) {
-      b = g;
-    } else if constexpr (kMode != Momentum::none) {
-      b = momentum * b + damped * g;
+  void operator()(C& p, C gradient, C* buffer, C*) const {
+    C g = gradient * scale + decay * p;
+    if constexpr (kMode == Momentum::none) {
+      p -= lr * g;
+    } else {
+      const C b = kMode == Momentum::first ? g : momentum * *buffer + damped * g;
+      *buffer = b;
+      p -= lr * (kMode == Momentum::nesterov ? g + momentum * b : b);
     }
-    if constexpr (kMode == Momentum::plain || kMode == Momentum::first) p -= lr * b;
-    if constexpr (kMode == Momentum::nesterov) p -= lr * (g + momentum * b);
-    if constexpr (kMode == Momentum::none) p -= lr * g;
   }
 };
+
+template <class C>
+struct AdamUpdate {
+  static constexpr int kStates = 2;
+  C beta1, rest1, beta2, rest2, eps, step_size, inverse_root, shrink, decay, scale;
+  void operator()(C& p, C gradient, C* mean, C* square) const {
+    const C g = gradient * scale + decay * p;
+    const C m = beta1 * *mean + rest1 * g;
+    const C v = beta2 * *square + rest2 * g * g;
+    *mean = m;
+    *square = v;
+    p = p * shrink - step_size * (m / (std::sqrt(v) * inverse_root + eps));
+  }
+};
+
+// Applies `update(p, g, states...)` along a row; __restrict parameters of a plain function are what
+// lets the dense loop vectorize. Steps: master, gradient, two states, compute copy.
+template <class T, class U, class C = Compute<T>>
+void update_dense(const U update, int64_t n, C* __restrict p, const C* __restrict g,
+                  C* __restrict s0, C* __restrict s1, T* __restrict copy) {
+  for (int64_t i = 0; i < n; ++i) {
+    C value = p[i];
+    update(value, g[i], s0 + (U::kStates > 0 ? i : 0), s1 + (U::kStates > 1 ? i : 0));
+    p[i] = value;
+    if constexpr (UpdateViews<T>::has_copy) copy[i] = convert<T>(value);
+  }
+}
+
+template <class T, class U>
+void run_update(const U& update, const UpdateViews<T>& at, const TensorView<Compute<T>>& state0,
+                const TensorView<Compute<T>>& state1) {
+  using C = Compute<T>;
+  // States that the update does not have follow the master and are not touched.
+  const TensorView<C>& s0 = U::kStates > 0 ? state0 : at.master;
+  const TensorView<C>& s1 = U::kStates > 1 ? state1 : at.master;
+  const StridedLoop<5> loop(
+      {&at.master.layout, &at.gradient.layout, &s0.layout, &s1.layout, &at.value.layout});
+  const auto step = loop.row_strides();
+  const bool dense = step == std::array<int64_t, 5>{1, 1, 1, 1, 1};
+  loop.parallel(kElementwiseGrain, [&](const auto& o, int64_t n) {
+    C* p = at.master.data + o[0];
+    const C* g = at.gradient.data + o[1];
+    C* a = U::kStates > 0 ? s0.data + o[2] : nullptr;
+    C* b = U::kStates > 1 ? s1.data + o[3] : nullptr;
+    T* copy = at.value.data + o[4];
+    if (dense) return update_dense<T>(update, n, p, g, a, b, copy);
+    for (int64_t i = 0; i < n; ++i) {
+      update(p[i * step[0]], g[i * step[1]], a + (U::kStates > 0 ? i * step[2] : 0),
+             b + (U::kStates > 1 ? i * step[3] : 0));
+      if constexpr (UpdateViews<T>::has_copy) copy[i * step[4]] = convert<T>(p[i * step[0]]);
+    }
+  });
+}
 
 template <Momentum kMode, class T>
 void run_sgd(const SgdArgs<T>& a) {
@@ -39,31 +91,7 @@ void run_sgd(const SgdArgs<T>& a) {
   const SgdUpdate<kMode, C> update{static_cast<C>(a.lr), static_cast<C>(a.momentum),
                                    static_cast<C>(1 - a.dampening), static_cast<C>(a.weight_decay),
                                    static_cast<C>(a.gradient_scale)};
-  constexpr bool kBuffer = kMode != Momentum::none;
-  const TensorView<C>& state = kBuffer ? a.buffer : a.at.master;
-  const StridedLoop<4> loop(
-      {&a.at.master.layout, &a.at.gradient.layout, &state.layout, &a.at.value.layout});
-  const auto s = loop.row_strides();
-  const bool dense = s == std::array<int64_t, 4>{1, 1, 1, 1};
-  loop.parallel(kElementwiseGrain, [&](const auto& at, int64_t n) {
-    C* __restrict p = a.at.master.data + at[0];
-    const C* __restrict g = a.at.gradient.data + at[1];
-    C* __restrict b = kBuffer ? state.data + at[2] : nullptr;
-    T* __restrict v = UpdateViews<T>::has_copy ? a.at.value.data + at[3] : nullptr;
-    auto element = [&](int64_t ip, int64_t ig, int64_t ib, int64_t iv) {
-      C unused{};
-      if constexpr (kBuffer)
-        update(p[ip], g[ig], b[ib]);
-      else
-        update(p[ip], g[ig], unused);
-      if constexpr (UpdateViews<T>::has_copy) v[iv] = convert<T>(p[ip]);
-    };
-    if (dense) {
-      for (int64_t i = 0; i < n; ++i) element(i, i, i, i);
-    } else {
-      for (int64_t i = 0; i < n; ++i) element(i * s[0], i * s[1], i * s[2], i * s[3]);
-    }
-  });
+  run_update(update, a.at, a.buffer, a.buffer);
 }
 
 }  // namespace
@@ -86,35 +114,12 @@ GABLE_CPU_KERNEL_FLOATS(SgdArgs)
 template <class T>
 static void kernel(const AdamArgs<T>& a) {
   using C = Compute<T>;
-  const C beta1 = static_cast<C>(a.beta1), rest1 = static_cast<C>(1 - a.beta1);
-  const C beta2 = static_cast<C>(a.beta2), rest2 = static_cast<C>(1 - a.beta2);
-  const C eps = static_cast<C>(a.eps), step_size = static_cast<C>(a.step_size);
-  const C root = static_cast<C>(a.root), shrink = static_cast<C>(a.shrink);
-  const C decay = static_cast<C>(a.weight_decay), scale = static_cast<C>(a.gradient_scale);
-  const StridedLoop<5> loop({&a.at.master.layout, &a.at.gradient.layout, &a.mean.layout,
-                             &a.square.layout, &a.at.value.layout});
-  const auto s = loop.row_strides();
-  const bool dense = s == std::array<int64_t, 5>{1, 1, 1, 1, 1};
-  loop.parallel(kElementwiseGrain, [&](const auto& at, int64_t n) {
-    C* __restrict p = a.at.master.data + at[0];
-    const C* __restrict gradient = a.at.gradient.data + at[1];
-    C* __restrict m = a.mean.data + at[2];
-    C* __restrict v = a.square.data + at[3];
-    T* __restrict copy = UpdateViews<T>::has_copy ? a.at.value.data + at[4] : nullptr;
-    auto element = [&](int64_t ip, int64_t ig, int64_t im, int64_t iv, int64_t ic) {
-      C g = gradient[ig] * scale;
-      if (decay != C{0}) g += decay * p[ip];
-      m[im] = beta1 * m[im] + rest1 * g;
-      v[iv] = beta2 * v[iv] + rest2 * g * g;
-      p[ip] = p[ip] * shrink - step_size * (m[im] / (std::sqrt(v[iv]) / root + eps));
-      if constexpr (UpdateViews<T>::has_copy) copy[ic] = convert<T>(p[ip]);
-    };
-    if (dense) {
-      for (int64_t i = 0; i < n; ++i) element(i, i, i, i, i);
-    } else {
-      for (int64_t i = 0; i < n; ++i) element(i * s[0], i * s[1], i * s[2], i * s[3], i * s[4]);
-    }
-  });
+  const AdamUpdate<C> update{static_cast<C>(a.beta1),        static_cast<C>(1 - a.beta1),
+                             static_cast<C>(a.beta2),        static_cast<C>(1 - a.beta2),
+                             static_cast<C>(a.eps),          static_cast<C>(a.step_size),
+                             static_cast<C>(1 / a.root),     static_cast<C>(a.shrink),
+                             static_cast<C>(a.weight_decay), static_cast<C>(a.gradient_scale)};
+  run_update(update, a.at, a.mean, a.square);
 }
 GABLE_CPU_KERNEL_FLOATS(AdamArgs)
 
