@@ -7,8 +7,7 @@ file(GLOB gable_headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
      "${PROJECT_SOURCE_DIR}/include/gable/*.hpp" "${PROJECT_SOURCE_DIR}/include/gable/*/*.hpp")
 file(GLOB gable_core_sources CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/*.cpp" "${PROJECT_SOURCE_DIR}/src/nn/*.cpp"
-     "${PROJECT_SOURCE_DIR}/src/models/*.cpp" "${PROJECT_SOURCE_DIR}/src/optim/*.cpp"
-     "${PROJECT_SOURCE_DIR}/src/train/*.cpp")
+     "${PROJECT_SOURCE_DIR}/src/models/*.cpp" "${PROJECT_SOURCE_DIR}/src/optim/*.cpp")
 file(GLOB gable_cpu_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cpu/*.cpp")
 
 add_library(gable_core ${gable_core_sources} ${gable_cpu_sources})
@@ -50,9 +49,10 @@ set_target_properties(gable_gable PROPERTIES EXPORT_NAME gable)
 target_link_libraries(gable_gable INTERFACE gable_core)
 set(gable_targets gable_core gable_gable)
 
-# gable::data holds what needs libraries: images, archives, JSON files.
+# gable::data holds what needs libraries (images, archives, JSON files) and the trainer on top.
 file(GLOB gable_data_sources CONFIGURE_DEPENDS
-     "${PROJECT_SOURCE_DIR}/src/data/*.cpp" "${PROJECT_SOURCE_DIR}/src/io/*.cpp")
+     "${PROJECT_SOURCE_DIR}/src/data/*.cpp" "${PROJECT_SOURCE_DIR}/src/io/*.cpp"
+     "${PROJECT_SOURCE_DIR}/src/train/*.cpp")
 find_package(JPEG QUIET)
 find_package(LibArchive QUIET)
 find_package(nlohmann_json QUIET)
