@@ -14,6 +14,7 @@
 #include "gable/ops/layer_norm.hpp"
 #include "gable/ops/matmul.hpp"
 #include "gable/ops/optimizer.hpp"
+#include "gable/ops/pool.hpp"
 #include "gable/ops/where.hpp"
 #include "gable/tensor/kernels.hpp"
 
@@ -44,4 +45,8 @@
   FLOATS(DropoutArgs)                            \
   FLOATS(Conv2dArgs)                             \
   FLOATS(Conv2dInputGradArgs)                    \
+  FLOATS(MaxPool2dArgs)                          \
+  FLOATS(MaxPool2dBackwardArgs)                  \
+  FLOATS(AvgPool2dArgs)                          \
+  FLOATS(AvgPool2dBackwardArgs)                  \
   FLOATS(Conv2dWeightGradArgs)
