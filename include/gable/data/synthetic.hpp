@@ -30,7 +30,7 @@ class SyntheticShapes {
 
   static constexpr int64_t kClasses = 10;
   static constexpr Normalization kNormalization = {.mean = {127.5F, 127.5F, 127.5F, 0},
-                                                   .stddev = {70.0F, 70.0F, 70.0F, 1}};
+                                                   .stddev = {72.0F, 72.0F, 72.0F, 1}};
 };
 
 }  // namespace gable::data
