@@ -3,6 +3,7 @@
 #include "gable/core/layout.hpp"
 
 #include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <limits>
 #include <numeric>
@@ -28,14 +29,30 @@ int64_t checked_add(int64_t a, int64_t b, Where where) {
   return r;
 }
 
+// For strides that no element needs: any value will do where the product or sum is too large.
+int64_t mul_or_one(int64_t a, int64_t b) {
+  int64_t r = 0;
+  return __builtin_mul_overflow(a, b, &r) ? 1 : r;
+}
+int64_t add_or_one(int64_t a, int64_t b) {
+  int64_t r = 0;
+  return __builtin_add_overflow(a, b, &r) ? 1 : r;
+}
+
+// True if a dimension of stride `outer` continues one of `size` elements of stride `inner`.
+bool continues(int64_t outer, int64_t size, int64_t inner) {
+  int64_t r = 0;
+  return !__builtin_mul_overflow(size, inner, &r) && r == outer;
+}
+
 // Sizes >= 0 and their product within 64 bits even if a zero hides it.
 void check_shape(const Shape& shape, Where where) {
   int64_t n = 1;
   for (int64_t s : shape) {
     check(s >= 0, where, "expected sizes >= 0, got shape ", shape);
     if (s > 0)
-      check(!__builtin_mul_overflow(n, s, &n), where, "expected fewer than 2^63 elements, got shape ",
-            shape);
+      check(!__builtin_mul_overflow(n, s, &n), where,
+            "expected fewer than 2^63 elements, got shape ", shape);
   }
 }
 
@@ -122,9 +139,9 @@ Layout::Layout(const Shape& shape, MemoryFormat format) : shape_(shape) {
   check_shape(shape, "layout");
   check(format == MemoryFormat::row_major || shape.size() >= 3, "layout",
         "expected rank >= 3 for channels_last, got shape ", shape);
-  strides_ = dense_strides(shape, format == MemoryFormat::row_major
-                                      ? row_major_order(shape.size())
-                                      : channels_last_order(shape.size()));
+  strides_ =
+      dense_strides(shape, format == MemoryFormat::row_major ? row_major_order(shape.size())
+                                                             : channels_last_order(shape.size()));
   refresh();
 }
 
@@ -133,6 +150,9 @@ Layout::Layout(const Shape& shape, const Strides& strides, int64_t offset, Where
   check_shape(shape, where);
   check(shape.size() == strides.size(), where, "expected one stride a dimension, got shape ", shape,
         " and strides ", strides);
+  for (int64_t s : strides)
+    check(s != std::numeric_limits<int64_t>::min(), where,
+          "expected strides whose negative exists, got ", strides);
   refresh();
   (void)extent();  // overflow check
 }
@@ -151,17 +171,57 @@ void Layout::refresh() {
            dense_in_order(shape_, strides_, memory_order(shape_, strides_));
 }
 
+namespace {
+
+// Looks for two indices with one offset: differences d, not all 0, with |d[k]| < size[k] and
+// sum d[k] * step[k] == 0. Steps fall, so that what is left must be within reach of the rest.
+struct CollisionSearch {
+  int rank = 0;
+  std::array<int64_t, kMaxRank> step{};
+  std::array<int64_t, kMaxRank> size{};
+  std::array<int64_t, kMaxRank + 1> reach{};  // of dimensions k and further
+  int budget = 10000;                         // then the answer is "may collide"
+
+  bool found(int k, int64_t sum, bool moved) {
+    const auto at = static_cast<size_t>(k);
+    if (k == rank) return moved && sum == 0;
+    if (--budget < 0) return true;
+    const int64_t rest = reach[at + 1];
+    int64_t low = -(size[at] - 1);
+    int64_t high = size[at] - 1;
+    // |sum + d * step| <= rest
+    high = std::min(high, floor_div(rest - sum, step[at]));
+    low = std::max(low, -floor_div(rest + sum, step[at]));
+    if (!moved) low = std::max<int64_t>(low, 0);  // d and -d are the same pair
+    for (int64_t d = low; d <= high; ++d)
+      if (found(k + 1, sum + d * step[at], moved || d != 0)) return true;
+    return false;
+  }
+  static int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((b - 1 - a) / b); }
+};
+
+}  // namespace
+
 bool Layout::overlaps_itself() const {
   if (numel_ <= 1 || dense_) return false;
   const Dims order = memory_order(shape_, strides_);
-  int64_t reach = 0;  // span of all inner dimensions
+  CollisionSearch search;
+  search.rank = order.size();
+  bool nested = true;  // each dimension steps over all inner ones
+  uint64_t reach = 0;
   for (int i = order.size() - 1; i >= 0; --i) {
+    const auto at = static_cast<size_t>(i);
     const int d = static_cast<int>(order[i]);
     const int64_t step = std::abs(strides_[d]);
-    if (step <= reach) return true;
-    reach += step * (shape_[d] - 1);
+    if (step == 0) return true;
+    nested &= static_cast<uint64_t>(step) > reach;
+    reach += static_cast<uint64_t>(step) * static_cast<uint64_t>(shape_[d] - 1);
+    if (reach >= uint64_t{1} << 61) return !nested || i > 0;  // larger than any memory
+    search.step[at] = step;
+    search.size[at] = shape_[d];
+    search.reach[at] = static_cast<int64_t>(reach);
   }
-  return false;
+  return !nested && search.found(0, 0, false);
 }
 
 Extent Layout::extent() const {
@@ -182,9 +242,9 @@ int64_t Layout::offset_of(std::span<const int64_t> index, Where where) const {
   int64_t at = offset_;
   for (int d = 0; d < rank(); ++d) {
     int64_t i = index[static_cast<size_t>(d)];
-    check<IndexError>(i >= -shape_[d] && i < shape_[d], where, "expected an index in [",
-                      -shape_[d], ", ", shape_[d] - 1, "] for dimension ", d, " of shape ", shape_,
-                      ", got ", i);
+    check<IndexError>(i >= -shape_[d] && i < shape_[d], where, "expected an index in [", -shape_[d],
+                      ", ", shape_[d] - 1, "] for dimension ", d, " of shape ", shape_, ", got ",
+                      i);
     if (i < 0) i += shape_[d];
     at += i * strides_[d];
   }
@@ -201,12 +261,12 @@ Layout Layout::narrow(int64_t dim, int64_t start, int64_t length, Where where) c
   const int64_t n = shape_[d];
   const int64_t from = start < 0 ? start + n : start;
   check<IndexError>(from >= 0 && from <= n && length >= 0 && length <= n - from, where,
-                    "expected start and length within size ", n, " of dimension ", d,
-                    " of shape ", shape_, ", got start ", start, " length ", length);
+                    "expected start and length within size ", n, " of dimension ", d, " of shape ",
+                    shape_, ", got start ", start, " length ", length);
   Layout out = *this;
   out.shape_[d] = length;
-  if (length > 0) out.offset_ += from * strides_[d];
   out.refresh();
+  if (out.numel_ > 0) out.offset_ += from * strides_[d];
   return out;
 }
 
@@ -216,10 +276,10 @@ Layout Layout::select(int64_t dim, int64_t index, Where where) const {
   check<IndexError>(index >= -n && index < n, where, "expected an index in [", -n, ", ", n - 1,
                     "] for dimension ", d, " of shape ", shape_, ", got ", index);
   Layout out = *this;
-  out.offset_ += (index < 0 ? index + n : index) * strides_[d];
   out.shape_.erase(d);
   out.strides_.erase(d);
   out.refresh();
+  if (out.numel_ > 0) out.offset_ += (index < 0 ? index + n : index) * strides_[d];
   return out;
 }
 
@@ -239,9 +299,9 @@ Layout Layout::slice(int64_t dim, std::optional<int64_t> start, std::optional<in
   const int64_t count = span <= 0 ? 0 : (span - 1) / stride + 1;
   Layout out = *this;
   out.shape_[d] = count;
-  if (count > 0) out.offset_ += from * strides_[d];
-  if (count > 1) out.strides_[d] = checked_mul(strides_[d], step, where);
+  if (count > 1) out.strides_[d] = mul_or_one(strides_[d], step);
   out.refresh();
+  if (out.numel_ > 0) out.offset_ += from * strides_[d];
   return out;
 }
 
@@ -292,7 +352,7 @@ Layout Layout::squeeze() const {
 Layout Layout::unsqueeze(int64_t dim, Where where) const {
   const int d = gable::wrap_dim(dim, rank() + 1, where);
   Layout out = *this;
-  out.strides_.insert(d, d < rank() ? shape_[d] * strides_[d] : 1);
+  out.strides_.insert(d, d < rank() ? mul_or_one(shape_[d], strides_[d]) : 1);
   out.shape_.insert(d, 1);
   out.refresh();
   return out;
@@ -363,14 +423,15 @@ std::optional<Layout> Layout::view(const Shape& shape, Where where) const {
     int64_t run = shape_[src];
     const int64_t base = strides_[src];
     int next = src - 1;
-    while (next >= 0 && (shape_[next] == 1 || strides_[next] == base * run)) run *= shape_[next--];
+    while (next >= 0 && (shape_[next] == 1 || continues(strides_[next], run, base)))
+      run *= shape_[next--];
     int64_t filled = 1;
     while (dst >= 0 && filled < run) {
       out.strides_[dst] = base * filled;
       filled *= target[dst--];
     }
     if (filled != run) return std::nullopt;
-    while (dst >= 0 && target[dst] == 1) out.strides_[dst--] = base * filled;
+    while (dst >= 0 && target[dst] == 1) out.strides_[dst--] = mul_or_one(base, filled);
     src = next;
   }
   out.refresh();
@@ -400,7 +461,7 @@ Layout Layout::unfold(int64_t dim, int64_t size, int64_t step, Where where) cons
   check(step > 0, where, "expected a step > 0, got ", step);
   Layout out = *this;
   out.shape_[d] = (shape_[d] - size) / step + 1;
-  out.strides_[d] = out.shape_[d] > 1 ? checked_mul(strides_[d], step, where) : strides_[d];
+  if (out.shape_[d] > 1) out.strides_[d] = mul_or_one(strides_[d], step);
   out.shape_.push_back(size);
   out.strides_.push_back(strides_[d]);
   check_shape(out.shape_, where);
@@ -419,8 +480,7 @@ Layout Layout::diagonal(int64_t offset, int64_t a, int64_t b, Where where) const
   const int64_t cols = shape_[j] - (offset > 0 ? std::min(offset, shape_[j]) : 0);
   const int64_t length = std::min(rows, cols);
   Layout out = *this;
-  if (length > 0) out.offset_ += offset < 0 ? -offset * strides_[i] : offset * strides_[j];
-  const int64_t step = strides_[i] + strides_[j];
+  const int64_t step = add_or_one(strides_[i], strides_[j]);
   out.shape_.erase(std::max(i, j));
   out.strides_.erase(std::max(i, j));
   out.shape_.erase(std::min(i, j));
@@ -428,6 +488,7 @@ Layout Layout::diagonal(int64_t offset, int64_t a, int64_t b, Where where) const
   out.shape_.push_back(length);
   out.strides_.push_back(step);
   out.refresh();
+  if (out.numel_ > 0) out.offset_ += offset < 0 ? -offset * strides_[i] : offset * strides_[j];
   return out;
 }
 
@@ -436,7 +497,7 @@ Layout Layout::flip(const Dims& dims, Where where) const {
   if (rank() == 0) return out;
   for (int64_t w : wrap_dims(dims, rank(), where)) {
     const int d = static_cast<int>(w);
-    if (shape_[d] < 2) continue;
+    if (shape_[d] < 2 || numel_ == 0) continue;
     out.offset_ += (shape_[d] - 1) * strides_[d];
     out.strides_[d] = -strides_[d];
   }
@@ -457,7 +518,7 @@ Layout Layout::as_strided(const Shape& shape, const Strides& strides, int64_t of
   if (offset < 0) refuse("the offset is negative");
   int64_t low = offset;
   int64_t high = offset;
-  bool overflow = false;
+  bool overflow = strides.contains(std::numeric_limits<int64_t>::min());
   bool has_elements = true;
   for (int64_t s : shape) has_elements &= s != 0;
   for (int d = 0; has_elements && d < shape.size(); ++d) {
@@ -479,7 +540,7 @@ Layout Layout::coalesce() const {
   out.strides_ = {};
   for (int d = 0; d < rank(); ++d) {
     if (shape_[d] == 1) continue;
-    if (!out.shape_.empty() && out.strides_.back() == shape_[d] * strides_[d]) {
+    if (!out.shape_.empty() && continues(out.strides_.back(), shape_[d], strides_[d])) {
       out.shape_.back() *= shape_[d];
       out.strides_.back() = strides_[d];
       continue;

@@ -49,10 +49,11 @@ class Layout {
   [[nodiscard]] bool is_contiguous(MemoryFormat f) const {
     return f == MemoryFormat::row_major ? contiguous_ : channels_last_;
   }
-  /// The elements fill one gapless range once each, in any dimension order.
+  /// The elements fill one gapless range once each, in any dimension order, and no stride is
+  /// negative.
   [[nodiscard]] bool is_dense() const { return dense_; }
-  /// True if two indices may address one element. Exact for everything that views make; may say
-  /// true for as_strided layouts whose strides interleave without colliding.
+  /// True if two indices may address one element. Exact but for as_strided layouts with many
+  /// interleaving strides, where the search for a collision is cut short and the answer is true.
   [[nodiscard]] bool overlaps_itself() const;
 
   /// Offset range reached, in checked arithmetic.
@@ -82,7 +83,7 @@ class Layout {
   [[nodiscard]] std::optional<Layout> view(const Shape& shape, Where where = "view") const;
   /// Resolves a -1 in `shape` against numel().
   [[nodiscard]] Shape resolve_shape(const Shape& shape, Where where = "view") const;
-  /// Merges dimensions first..last into one, or nullopt where strides cannot express it.
+  /// The shape with dimensions first..last merged into one.
   [[nodiscard]] Shape flatten_shape(int64_t first, int64_t last, Where where = "flatten") const;
   /// Windows of `size` every `step` along `dim`; the window index is appended last.
   [[nodiscard]] Layout unfold(int64_t dim, int64_t size, int64_t step,

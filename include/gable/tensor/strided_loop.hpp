@@ -31,6 +31,7 @@ class StridedLoop {
       return std::abs(lead.strides()[a]) > std::abs(lead.strides()[b]);
     });
     numel_ = lead.numel();
+    if (numel_ == 0) rank = 0;  // never visited; strides may be anything
     for (int i = 0; i < rank; ++i) {
       const int d = order[static_cast<size_t>(i)];
       Offsets strides{};
@@ -54,6 +55,7 @@ class StridedLoop {
   template <class Row>
   void visit(int64_t begin, int64_t end, Row&& row) const {
     if (begin >= end) return;  // a row may be empty
+    if (begin >= end) return;
     const int64_t length = row_length();
     int64_t index = begin / length;
     int64_t column = begin % length;
