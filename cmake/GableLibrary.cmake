@@ -28,6 +28,8 @@ endif()
 if(gable_has_highway)
   target_link_libraries(gable_core PRIVATE hwy::hwy)
   target_compile_definitions(gable_core PRIVATE GABLE_HAS_HIGHWAY)
+  # Highway includes each file once more for every instruction set.
+  target_include_directories(gable_core PRIVATE "${PROJECT_SOURCE_DIR}/src/cpu")
 endif()
 
 # The CPU kernels: no errno and no trapping, so that loops with sqrt and selects vectorize; never

@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <functional>
 
 #include "gable/autograd/apply.hpp"
@@ -233,6 +235,62 @@ TEST(Conv, SameBitsForAnyThreadCount) {
   }
   set_num_threads(before);
   for (const auto& results : all) EXPECT_EQ(results, all[0]);
+}
+
+// Largest difference of two tensors relative to the largest value.
+double distance(const Tensor<float>& a, const Tensor<double>& b) {
+  const Values x = a.to_vector();
+  const std::vector<double> y = b.to_vector();
+  double most = 1e-30;
+  double difference = 0;
+  for (size_t i = 0; i < y.size(); ++i) {
+    most = std::max(most, std::abs(y[i]));
+    difference = std::max(difference, std::abs(static_cast<double>(x[i]) - y[i]));
+  }
+  return difference / most;
+}
+
+// The float kernels are others than those of double, which gradcheck sees.
+TEST(Conv, FloatGradientsMatchDouble) {
+  struct Case {
+    int64_t images, in, out, height, width, kernel;
+    ConvOptions options;
+  };
+  const std::vector<Case> cases = {
+      {2, 8, 6, 5, 7, 3, {.padding = 1}},
+      {3, 19, 37, 9, 6, 3, {.padding = 1}},
+      {2, 24, 17, 9, 8, 3, {.stride = 2, .padding = 1}},
+      {1, 16, 16, 7, 7, 1, {.stride = 2}},
+      {2, 16, 33, 6, 6, 1, {}},
+      {2, 12, 12, 7, 8, 2, {.stride = 3}},
+      {1, 9, 7, 11, 10, 3, {.padding = {3, 0, 1, 5}, .dilation = {2, 3}}},
+      {1, 8, 8, 2, 3, 3, {.padding = 4}},
+      {1, 10, 10, 9, 9, 3, {.stride = {2, 3}, .padding = 2, .dilation = {3, 2}}},
+      {2, 48, 72, 5, 4, 3, {.padding = 1, .groups = 3}},
+      {2, 14, 14, 5, 4, 3, {.padding = 1, .groups = 2}},
+      {1, 400, 150, 3, 3, 3, {.padding = 1}},   // channels cut for the cache
+      {1, 20, 300, 20, 30, 3, {.padding = 1}},  // pixels and rows cut
+      {70, 8, 8, 5, 5, 5, {.padding = 2}},
+  };
+  Generator g(6);
+  for (const Case& c : cases) {
+    const auto x = rand<float>({c.images, c.in, c.height, c.width}, -1, 1, {}, g);
+    const auto w = rand<float>({c.out, c.in / c.options.groups, c.kernel, c.kernel}, -1, 1, {}, g);
+    const auto b = rand<float>({c.out}, -1, 1, {}, g);
+    const Variable<float> fx(x, true), fw(w, true), fb(b, true);
+    const Variable<double> dx(x.to<double>(), true), dw(w.to<double>(), true),
+        db(b.to<double>(), true);
+    const auto fy = conv2d(fx, fw, fb, c.options);
+    const auto dy = conv2d(dx, dw, db, c.options);
+    const auto up = rand<float>(fy.shape(), -1, 1, {}, g);
+    fy.backward(up);
+    dy.backward(up.to<double>());
+    const std::string what = concat(x.shape(), w.shape());
+    EXPECT_LT(distance(fy.value(), dy.value()), 3e-6) << what;
+    EXPECT_LT(distance(fx.grad(), dx.grad()), 3e-6) << what;
+    EXPECT_LT(distance(fw.grad(), dw.grad()), 3e-6) << what;
+    EXPECT_LT(distance(fb.grad(), db.grad()), 3e-6) << what;
+  }
 }
 
 TEST(Conv, Errors) {

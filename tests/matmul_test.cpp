@@ -4,7 +4,9 @@
 
 #include <gtest/gtest.h>
 
+#include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 
 #include "gable/autograd/apply.hpp"
@@ -148,6 +150,28 @@ TEST(Matmul, NanAndInfinityPropagate) {
   EXPECT_TRUE(std::isnan(matmul(from_data<float>({0, nan}), zeros<float>({2})).item()));
   const float inf = std::numeric_limits<float>::infinity();
   EXPECT_TRUE(std::isnan(matmul(from_data<float>({0, inf}), zeros<float>({2})).item()));
+}
+
+// Sizes around the tiles of the float kernel, all combinations of operand order.
+TEST(Matmul, FloatMatchesDouble) {
+  Generator g(5);
+  const std::vector<std::array<int64_t, 3>> sizes = {
+      {4, 6, 1},      {5, 17, 3},    {6, 16, 8},   {7, 15, 400}, {97, 33, 385},
+      {13, 1100, 20}, {200, 7, 770}, {64, 64, 64}, {3, 50, 9},   {50, 2, 9}};
+  for (const auto& [m, n, k] : sizes)
+    for (int order = 0; order < 8; ++order) {
+      const auto a = (order & 1) != 0 ? rand<float>({k, m}, -1, 1, {}, g).t()
+                                      : rand<float>({m, k}, -1, 1, {}, g);
+      const auto b = (order & 2) != 0 ? rand<float>({n, k}, -1, 1, {}, g).t()
+                                      : rand<float>({k, n}, -1, 1, {}, g);
+      const auto out = (order & 4) != 0 ? zeros<float>({n, m}).t() : zeros<float>({m, n});
+      matmul_out(out, a, b);
+      const std::vector<double> want = matmul(a.to<double>(), b.to<double>()).to_vector();
+      const Values got = out.to_vector();
+      for (size_t i = 0; i < want.size(); ++i)
+        ASSERT_NEAR(got[i], want[i], 2e-6 * static_cast<double>(k + 8))
+            << m << ' ' << n << ' ' << k;
+    }
 }
 
 std::string message_of(const std::function<void()>& f) {

@@ -10,6 +10,7 @@
 #include "gemm.hpp"
 #include "kernel.hpp"
 #include "scratch.hpp"
+#include "simd.hpp"
 
 namespace gable {
 
@@ -123,6 +124,8 @@ template <class T>
 static void kernel(const Conv2dArgs<T>& a) {
   const ConvGeometry& g = a.g;
   if (cpu::depthwise(a)) return;
+  if constexpr (std::is_same_v<T, float>)
+    if (cpu::simd::conv(a)) return;
   cpu::GemmOptions<T> options;
   if (a.bias.data != nullptr) options = {false, a.bias.data, a.bias.stride(0)};
   const int64_t pixels = g.out_pixels();
@@ -157,6 +160,8 @@ static void kernel(const Conv2dInputGradArgs<T>& a) {
   using C = Compute<T>;
   const ConvGeometry& g = a.g;
   if (cpu::depthwise(a)) return;
+  if constexpr (std::is_same_v<T, float>)
+    if (cpu::simd::conv(a)) return;
   const int64_t plane = g.out.h * g.out.w;
   const int64_t size = g.in.h * g.in.w * g.in_channels;
   // A thread takes whole images, since neighbouring output pixels add to the same input pixels.
@@ -198,6 +203,8 @@ static void kernel(const Conv2dWeightGradArgs<T>& a) {
   using C = Compute<T>;
   const ConvGeometry& g = a.g;
   if (cpu::depthwise(a)) return;
+  if constexpr (std::is_same_v<T, float>)
+    if (cpu::simd::conv(a)) return;
   const int64_t pixels = g.out_pixels();
   std::fill_n(a.dw.data, a.dw.numel(), C{});
   // Long blocks, one after another, so that sums run in one order whatever the thread count.

@@ -8,6 +8,7 @@
 #include "eigen.hpp"
 #include "gable/core/parallel.hpp"
 #include "scratch.hpp"
+#include "simd.hpp"
 
 namespace gable::cpu {
 
@@ -52,6 +53,8 @@ Matrix<T> normalised(const Matrix<T>& x, int64_t rows, int64_t cols) {
 template <class T>
 void multiply(int64_t m, int64_t n, int64_t k, const Matrix<const T>& a, const Matrix<const T>& b,
               T* c, int64_t ldc) {
+  if constexpr (std::is_same_v<T, float>)
+    if (simd::gemm(m, n, k, a, b, {c, ldc, 1}, {true, nullptr, 1})) return;
   Map<T, eigen::RowMajor> target(c, m, n, eigen::OuterStride<>(ldc));
   with_map<T>(a, m, k, [&](const auto& left) {
     with_map<T>(b, k, n, [&](const auto& right) { target.noalias() += left * right; });
@@ -148,6 +151,8 @@ void gemm(int64_t m, int64_t n, int64_t k, const Matrix<const T>& left,
     gemm<T, Out>(n, m, k, b.transposed(), a.transposed(), c.transposed(), options);
     return;
   }
+  if constexpr (std::is_same_v<T, float>)
+    if (simd::gemm(m, n, k, a, b, c, options)) return;
   const int64_t tile_rows = (m + kTile - 1) / kTile;
   const int64_t tile_cols = (n + kTile - 1) / kTile;
   const int64_t work = std::min(m, kTile) * std::min(n, kTile) * std::max<int64_t>(k, 1);
