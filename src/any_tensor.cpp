@@ -43,6 +43,7 @@ AnyTensor AnyTensor::with(const Layout& layout) const {
 }
 
 AnyTensor AnyTensor::reshape(const Shape& shape) const {
+  check(defined_, "reshape", "expected a defined tensor, got an undefined one");
   if (auto viewed = layout_.view(shape, "reshape")) return with(*viewed);
   return contiguous().with(Layout(layout_.resolve_shape(shape, "reshape")));
 }
@@ -81,7 +82,7 @@ AnyTensor AnyTensor::to(Device device) const {
 }
 
 void AnyTensor::copy_(const AnyTensor& source, Where where) const {
-  check(source.defined(), where, "expected a defined source, got an undefined tensor");
+  check(defined_ && source.defined(), where, "expected defined tensors, got an undefined one");
   const Layout from = source.layout().expand(shape(), where);
   const AnyView dst = write_view(where);
   const AnyTensor src = detail::separate(source.with(from), *this);

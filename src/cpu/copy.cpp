@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Copy with conversion, fill, ranges.
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -11,11 +12,23 @@
 
 namespace gable {
 
+// To the nearest float or, where `value` is none, to the neighbour with an odd last bit: rounding
+// that further to half or bfloat16 gives what rounding `value` once would.
+static float round_to_odd(double value) {
+  const auto f = static_cast<float>(value);
+  const auto back = static_cast<double>(f);
+  const auto bits = std::bit_cast<uint32_t>(f);
+  if (back == value || std::isnan(value) || (bits & 1U) != 0) return f;
+  return std::bit_cast<float>(std::abs(back) > std::abs(value) ? bits - 1 : bits + 1);
+}
+
 // Float to integer without undefined behaviour: NaN gives 0, the rest saturates.
 template <class To, class From>
 static To convert_saturating(From value) {
   if constexpr (SmallFloat<From>) {
     return convert_saturating<To>(static_cast<float>(value));
+  } else if constexpr (SmallFloat<To> && std::is_same_v<From, double>) {
+    return To(round_to_odd(value));
   } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To> &&
                        !std::is_same_v<To, bool>) {
     if (std::isnan(value)) return 0;
@@ -41,8 +54,7 @@ static void copy_rows(const TensorView<To>& dst, const TensorView<const From>& s
       using C = Compute<To>;
       for (int64_t i = 0; i < n; ++i) {
         To& target = to[i * to_step];
-        target = convert<To>(
-            static_cast<C>(convert<C>(target) + convert<C>(from[i * from_step])));
+        target = convert<To>(static_cast<C>(convert<C>(target) + convert<C>(from[i * from_step])));
       }
       return;
     }
@@ -55,8 +67,7 @@ static void copy_rows(const TensorView<To>& dst, const TensorView<const From>& s
     if (to_step == 1 && from_step == 1) {
       for (int64_t i = 0; i < n; ++i) to[i] = convert_saturating<To>(from[i]);
     } else {
-      for (int64_t i = 0; i < n; ++i)
-        to[i * to_step] = convert_saturating<To>(from[i * from_step]);
+      for (int64_t i = 0; i < n; ++i) to[i * to_step] = convert_saturating<To>(from[i * from_step]);
     }
   });
 }
@@ -91,9 +102,9 @@ static void kernel(const RangeArgs<T>& a) {
     for (int64_t i = begin; i < end; ++i) {
       if constexpr (std::is_integral_v<T>) {
         // wraps instead of overflowing past the last element
-        a.out.data[i] = convert<T>(static_cast<int64_t>(
-            static_cast<uint64_t>(a.int_start) +
-            static_cast<uint64_t>(i) * static_cast<uint64_t>(a.int_step)));
+        a.out.data[i] = convert<T>(
+            static_cast<int64_t>(static_cast<uint64_t>(a.int_start) +
+                                 static_cast<uint64_t>(i) * static_cast<uint64_t>(a.int_step)));
       } else {
         a.out.data[i] = convert<T>(a.start + static_cast<double>(i) * a.step);
       }
