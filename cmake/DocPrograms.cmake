@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Programs made of the code blocks of a Markdown page, so that the documentation cannot rot.
 #
 # gable_extract_doc(<page> <tag> <output> [<tail>])

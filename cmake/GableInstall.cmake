@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # Install and export: a relocatable package for find_package(gable) and pkg-config.
 include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)

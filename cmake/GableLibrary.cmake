@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: Apache-2.0
 # The library targets: gable::core, gable::data, gable::gable.
 find_package(Eigen3 3.4 REQUIRED NO_MODULE)
 gable_find(GABLE_OPENMP OpenMP "CPU threads" gable_has_openmp)
@@ -35,6 +36,9 @@ endif()
 # The CPU kernels: no errno and no trapping, so that loops with sqrt and selects vectorize; never
 # -ffast-math, since NaN must propagate.
 set(cpu_flags -O3 -fno-math-errno -fno-trapping-math)
+if(NOT gable_has_openmp)
+  list(APPEND cpu_flags -fopenmp-simd)  # vector pragmas need no OpenMP library
+endif()
 if(GABLE_NATIVE)
   list(APPEND cpu_flags -march=native)
 endif()

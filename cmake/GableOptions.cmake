@@ -1,3 +1,8 @@
+# SPDX-License-Identifier: Apache-2.0
+if(PROJECT_IS_TOP_LEVEL)
+  set(CMAKE_EXPORT_COMPILE_COMMANDS ON)  # for clang-tidy and editors
+endif()
+
 # Flags of gable's own code, on a target that is linked privately and never exported.
 add_library(gable_build_flags INTERFACE)
 target_compile_options(gable_build_flags INTERFACE
@@ -5,6 +10,10 @@ target_compile_options(gable_build_flags INTERFACE
   $<$<BOOL:${GABLE_WERROR}>:-Werror>
   # Messages and libraries must not hold the build machine's folders.
   "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+cmake_path(IS_PREFIX PROJECT_SOURCE_DIR "${PROJECT_BINARY_DIR}" NORMALIZE build_is_inside)
+if(NOT build_is_inside)
+  target_compile_options(gable_build_flags INTERFACE "-ffile-prefix-map=${PROJECT_BINARY_DIR}/=")
+endif()
 if(GABLE_SANITIZE)
   list(JOIN GABLE_SANITIZE "," sanitizers)
   target_compile_options(gable_build_flags INTERFACE
@@ -12,9 +21,22 @@ if(GABLE_SANITIZE)
   target_link_options(gable_build_flags INTERFACE -fsanitize=${sanitizers})
 endif()
 
+# Stops unless the option is AUTO, ON or OFF, in the many spellings of a CMake boolean.
+macro(gable_check_choice option)
+  string(TOUPPER "${${option}}" ${option})
+  if(${option} MATCHES "^(1|YES|TRUE|Y)$")
+    set(${option} ON)
+  elseif(${option} MATCHES "^(0|NO|FALSE|N)$")
+    set(${option} OFF)
+  elseif(NOT ${option} MATCHES "^(AUTO|ON|OFF)$")
+    message(FATAL_ERROR "gable: ${option} expected AUTO, ON or OFF, got ${${option}}")
+  endif()
+endmacro()
+
 # gable_find(<option> <package> <what> <out>): AUTO uses the package where found, ON demands it.
 function(gable_find option package what out)
   set(${out} FALSE PARENT_SCOPE)
+  gable_check_choice(${option})
   if(${option} STREQUAL "OFF")
     message(STATUS "gable: ${what} left out (${option}=OFF)")
     return()
@@ -29,6 +51,7 @@ function(gable_find option package what out)
   endif()
 endfunction()
 
+gable_check_choice(GABLE_CUDA)
 if(GABLE_CUDA STREQUAL "ON")
   message(FATAL_ERROR "gable: GABLE_CUDA=ON, but this version has no CUDA backend; use AUTO or OFF")
 elseif(GABLE_CUDA STREQUAL "AUTO")

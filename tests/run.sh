@@ -27,25 +27,34 @@ sh cmake/install_packages.sh test
 jobs=$(nproc)
 launcher=()
 if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+verbosity=()
+if ! [ -t 1 ]; then verbosity=(--quiet); fi # ninja's progress line needs a terminal
 
 started=$SECONDS
 say() { printf '== %s (%d s)\n' "$*" $((SECONDS - started)); }
 
-say "configuring and building into build/"
-cmake -S . -B build -G Ninja "${launcher[@]}" -DCMAKE_BUILD_TYPE=Release >build-configure.log ||
-  { cat build-configure.log; exit 1; }
-grep '^-- gable:' build-configure.log || true
-mv build-configure.log build/configure.log
-cmake --build build -j "$jobs" -- --quiet
+# build FOLDER OPTION...
+build() {
+  local folder=$1
+  shift
+  mkdir -p "$folder"
+  cmake -S . -B "$folder" -G Ninja "${launcher[@]}" "$@" >"$folder/configure.log" 2>&1 ||
+    { cat "$folder/configure.log"; exit 1; }
+  grep '^-- gable:' "$folder/configure.log" || true
+  cmake --build "$folder" -j "$jobs" -- "${verbosity[@]}"
+}
+
+say "building into build/"
+build build -DCMAKE_BUILD_TYPE=Release
 say "running the tests"
 ctest --test-dir build --output-on-failure -j "$jobs"
+sed -n 's/^<gable/== &/p' build/Testing/Temporary/LastTest.log # header budget
 
 if ! $quick; then
   say "building into build-asan/ with address and undefined-behaviour sanitizers"
-  cmake -S . -B build-asan -G Ninja "${launcher[@]}" -DCMAKE_BUILD_TYPE=Debug \
-    -DCMAKE_CXX_FLAGS_DEBUG="-O1 -g1" "-DGABLE_SANITIZE=address;undefined" \
-    -DGABLE_BUILD_BENCH=OFF -DGABLE_PACKAGE_TESTS=OFF >/dev/null
-  cmake --build build-asan -j "$jobs" -- --quiet
+  build build-asan -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" \
+    "-DGABLE_SANITIZE=address;undefined" -DGABLE_BUILD_BENCH=OFF -DGABLE_BUILD_EXAMPLES=OFF \
+    -DGABLE_TREE_CHECKS=OFF
   say "running the tests under the sanitizers"
   ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
     ctest --test-dir build-asan --output-on-failure -j "$jobs"

@@ -4,9 +4,9 @@
 
 usage: check_layers.py ROOT
   * a header includes only its own layer or ones to its left;
-  * public headers include no heavy library;
+  * public headers include no heavy library, and name gable's own headers in full;
   * CUDA's preprocessor symbols are asked for in core/config.hpp only;
-  * kernels are launched through cuda/runtime/launch only;
+  * kernels are launched in cuda/runtime only;
   * every source file starts with the license tag.
 """
 import pathlib
@@ -39,8 +39,14 @@ for path in sorted(include.rglob("*.hpp")):
             target = found.group(1)
             if target.startswith("gable/"):
                 other = target.split("/")[1]
-                if "/" in name and LAYERS.index(other) > LAYERS.index(layer):
+                if other not in LAYERS:
+                    fail(path, number, f"includes {target}, which is in no layer")
+                elif "/" in name and LAYERS.index(other) > LAYERS.index(layer):
                     fail(path, number, f"layer {layer} includes {target} from a layer to its right")
+                elif name == "gable.hpp" and target[len("gable/"):] in BRIDGES:
+                    fail(path, number, f"gable.hpp includes the bridge {target}")
+            elif '"' in text:
+                fail(path, number, f'includes "{target}"; write "gable/LAYER/..."')
             elif target.startswith(HEAVY) and not target.startswith(BRIDGES.get(name, "-")):
                 fail(path, number, f"public header includes {target}")
         if "__CUDACC__" in text and name != "core/config.hpp":
@@ -53,7 +59,8 @@ for folder in ("include", "src", "cuda", "tests", "bench", "examples"):
         lines = path.read_text().splitlines()
         if not lines or "SPDX-License-Identifier: Apache-2.0" not in lines[0]:
             fail(path, 1, "first line is not the SPDX license tag")
-        if path.suffix in {".cu", ".cuh"} and "runtime/launch" not in path.as_posix():
+        launcher = path.relative_to(root).as_posix().startswith("cuda/runtime/")
+        if path.suffix in {".cu", ".cuh"} and not launcher:
             for number, text in enumerate(lines, 1):
                 if re.search(r"<<<[^<]", text):
                     fail(path, number, "raw kernel launch; use cuda::launch")
