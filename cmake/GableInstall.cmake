@@ -4,7 +4,8 @@ include(GNUInstallDirs)
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/gable")
-install(TARGETS ${gable_targets} EXPORT gableTargets FILE_SET HEADERS)
+install(TARGETS ${gable_targets} EXPORT gableTargets FILE_SET HEADERS
+  FILE_SET bridges)
 install(EXPORT gableTargets NAMESPACE gable:: DESTINATION "${package_dir}")
 configure_package_config_file("${PROJECT_SOURCE_DIR}/cmake/gableConfig.cmake.in"
   "${PROJECT_BINARY_DIR}/gableConfig.cmake" INSTALL_DESTINATION "${package_dir}")

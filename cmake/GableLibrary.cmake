@@ -19,8 +19,13 @@ set_target_properties(gable_core PROPERTIES
   POSITION_INDEPENDENT_CODE ON
   VERIFY_INTERFACE_HEADER_SETS ON)
 target_compile_features(gable_core PUBLIC cxx_std_20)
-target_sources(gable_core PUBLIC FILE_SET HEADERS
-  BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${gable_headers})
+list(REMOVE_ITEM gable_headers include/gable/tensor/eigen.hpp)
+target_sources(gable_core PUBLIC
+  FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include" FILES ${gable_headers}
+  # Bridges need a library that gable's users link themselves.
+  FILE_SET bridges TYPE HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/include"
+    FILES include/gable/tensor/eigen.hpp)
+set_target_properties(gable_core PROPERTIES INTERFACE_HEADER_SETS_TO_VERIFY HEADERS)
 target_link_libraries(gable_core PRIVATE
   $<BUILD_INTERFACE:gable_build_flags> $<BUILD_INTERFACE:Eigen3::Eigen>)
 if(gable_has_openmp)

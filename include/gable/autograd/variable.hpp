@@ -147,6 +147,11 @@ class Variable {
   NodePtr node_;
 };
 
+template <Element T>
+[[nodiscard]] std::string to_string(const Variable<T>& x) {
+  return to_string(x.value()) + (x.requires_grad() ? ", requires grad" : "");
+}
+
 /// The type-erased face of a Parameter: what optimizers, state dicts and clipping work on.
 class AnyParameter {
  public:
