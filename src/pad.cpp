@@ -8,7 +8,7 @@
 
 namespace gable::detail {
 
-PadAmounts pad_amounts(const Shape& shape, const Padding& padding, PadMode mode) {
+PadAmounts pad_amounts(const Shape& shape, const PadSizes& padding, PadMode mode) {
   std::string text;
   for (const int64_t p : padding) text += concat(text.empty() ? "" : ", ", p);
   check(padding.size() % 2 == 0 && padding.size() <= 2 * static_cast<size_t>(shape.size()), "pad",

@@ -111,7 +111,7 @@ int64_t source(int64_t i, int64_t before, int64_t n, PadMode mode) {
   }
 }
 
-OpCase pad_2d(const std::string& name, const Padding& p, PadMode mode, double value) {
+OpCase pad_2d(const std::string& name, const PadSizes& p, PadMode mode, double value) {
   const Shape shape{2, 3, 4 + p[2] + p[3], 5 + p[0] + p[1]};
   return exact(differentiable(
       "pad/" + name, {{{2, 3, 4, 5}}},

@@ -22,7 +22,7 @@ enum class PadMode : uint8_t {
 
 /// Elements added before and after each of the last dimensions, as PyTorch orders them: {left,
 /// right, top, bottom, ...}. Negative amounts cut (constant mode only).
-using Padding = std::vector<int64_t>;
+using PadSizes = std::vector<int64_t>;
 
 namespace detail {
 /// (before, after) of every dimension. Throws ShapeError.
@@ -31,7 +31,7 @@ struct PadAmounts {
   std::array<int64_t, kMaxRank> after{};
   Shape shape;  ///< of the result
 };
-[[nodiscard]] PadAmounts pad_amounts(const Shape& shape, const Padding& padding, PadMode mode);
+[[nodiscard]] PadAmounts pad_amounts(const Shape& shape, const PadSizes& padding, PadMode mode);
 /// The part of `x` that constant padding keeps, and where it stands in the result.
 [[nodiscard]] std::pair<Layout, Layout> pad_parts(const Layout& x, const Layout& out,
                                                   const PadAmounts& amounts);
@@ -48,13 +48,13 @@ struct PadAmounts {
 template <Element T>
 struct PadOp : OpBase {
   static constexpr const char* name = "pad";
-  Padding padding;
+  PadSizes padding;
   PadMode mode;
   Scalar value;
   detail::PadAmounts amounts;
   Layout base;
 
-  PadOp(Padding p, PadMode m, Scalar v) : padding(std::move(p)), mode(m), value(v) {}
+  PadOp(PadSizes p, PadMode m, Scalar v) : padding(std::move(p)), mode(m), value(v) {}
 
   Tensor<T> forward(const Tensor<T>& x) {
     amounts = detail::pad_amounts(x.shape(), padding, mode);
@@ -96,12 +96,12 @@ struct RollOp : OpBase {
 /// x with elements added around it; keeps channels-last. Reflection needs less padding than size,
 /// the other edge modes at most size or a size above 0. Throws ShapeError.
 template <TensorLike X>
-auto pad(const X& x, const Padding& padding, PadMode mode = PadMode::constant, Scalar value = 0) {
+auto pad(const X& x, const PadSizes& padding, PadMode mode = PadMode::constant, Scalar value = 0) {
   return apply(PadOp<element_of<X>>(padding, mode, value), x);
 }
 /// Into `out`, which may overlap x.
 template <Element T>
-const Tensor<T>& pad_out(const Tensor<T>& out, const Tensor<T>& x, const Padding& padding,
+const Tensor<T>& pad_out(const Tensor<T>& out, const Tensor<T>& x, const PadSizes& padding,
                          PadMode mode = PadMode::constant, Scalar value = 0) {
   check(x.defined(), "pad", "expected a defined tensor, got an undefined one");
   const detail::PadAmounts amounts = detail::pad_amounts(x.shape(), padding, mode);
