@@ -27,6 +27,13 @@ void run(const Args&, const Stream&) {
 #define NUMERIC(Args) FLOATS(Args) ONE(Args<int32_t>) ONE(Args<int64_t>) ONE(Args<uint8_t>)
 #define ALL(Args) NUMERIC(Args) ONE(Args<bool>)
 GABLE_KERNELS(ONE, FLOATS, NUMERIC, ALL)
+#define REDUCE(...) ONE(ReduceArgs<__VA_ARGS__>)
+#define REDUCE_BACKWARD(...) ONE(ReduceBackwardArgs<__VA_ARGS__>)
+GABLE_WIDE_REDUCE_KERNELS(REDUCE)
+GABLE_REDUCE_KERNELS_OF(REDUCE, REDUCE_BACKWARD, float)
+GABLE_REDUCE_KERNELS_OF(REDUCE, REDUCE_BACKWARD, double)
+GABLE_REDUCE_KERNELS_OF(REDUCE, REDUCE_BACKWARD, half)
+GABLE_REDUCE_KERNELS_OF(REDUCE, REDUCE_BACKWARD, bfloat16)
 
 #define FOR_FLOATS(M, F) M(F, float) M(F, double) M(F, half) M(F, bfloat16)
 #define FOR_NUMERIC(M, F) FOR_FLOATS(M, F) M(F, int32_t) M(F, int64_t) M(F, uint8_t)

@@ -10,9 +10,15 @@
 #include "gable/ops/batch_norm.hpp"
 #include "gable/ops/dropout.hpp"
 #include "gable/ops/conv_geometry.hpp"
+#include "gable/ops/check_indices.hpp"
 #include "gable/ops/elementwise.hpp"
+#include "gable/ops/index.hpp"
 #include "gable/ops/layer_norm.hpp"
+#include "gable/ops/loss.hpp"
 #include "gable/ops/matmul.hpp"
+#include "gable/ops/reduce.hpp"
+#include "gable/ops/softmax.hpp"
+#include "gable/ops/sort.hpp"
 #include "gable/ops/optimizer.hpp"
 #include "gable/ops/pool.hpp"
 #include "gable/ops/where.hpp"
@@ -20,6 +26,33 @@
 
 #define GABLE_KERNELS(ONE, FLOATS, NUMERIC, ALL) \
   ONE(CopyArgs)                                  \
+  ALL(SumArgs)                                   \
+  FLOATS(MeanArgs)                               \
+  ALL(ProdArgs)                                  \
+  ALL(MaxArgs)                                   \
+  ALL(MinArgs)                                   \
+  ALL(AllArgs)                                   \
+  ALL(AnyArgs)                                   \
+  ALL(ArgMaxArgs)                                \
+  ALL(ArgMinArgs)                                \
+  FLOATS(SoftmaxArgs)                            \
+  FLOATS(SoftmaxBackwardArgs)                    \
+  ALL(CumsumArgs)                                \
+  ONE(CheckIndicesArgs)                          \
+  FLOATS(CrossEntropyArgs)                       \
+  FLOATS(CrossEntropyBackwardArgs)               \
+  FLOATS(MseLossArgs)                            \
+  FLOATS(MseLossBackwardArgs)                    \
+  FLOATS(L1LossArgs)                             \
+  FLOATS(L1LossBackwardArgs)                     \
+  FLOATS(BceLossArgs)                            \
+  FLOATS(BceLossBackwardArgs)                    \
+  ALL(GatherArgs)                                \
+  NUMERIC(ScatterAddArgs)                        \
+  ALL(IndexSelectArgs)                           \
+  FLOATS(IndexAddArgs)                           \
+  ALL(OneHotArgs)                                \
+  ALL(SortArgs)                                  \
   ALL(FillArgs)                                  \
   ALL(RangeArgs)                                 \
   ALL(RandomArgs)                                \
