@@ -17,6 +17,7 @@ set_target_properties(gable_core PROPERTIES
   EXPORT_NAME core OUTPUT_NAME gable
   VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR}
   POSITION_INDEPENDENT_CODE ON
+  DEFINE_SYMBOL ""  # objects of the static and the shared library are the same to ccache
   VERIFY_INTERFACE_HEADER_SETS ON)
 target_compile_features(gable_core PUBLIC cxx_std_20)
 list(REMOVE_ITEM gable_headers include/gable/tensor/eigen.hpp)
@@ -72,7 +73,8 @@ if(gable_data_sources AND JPEG_FOUND AND LibArchive_FOUND AND nlohmann_json_FOUN
   add_library(gable_data ${gable_data_sources})
   add_library(gable::data ALIAS gable_data)
   set_target_properties(gable_data PROPERTIES EXPORT_NAME data
-    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} POSITION_INDEPENDENT_CODE ON)
+    VERSION ${PROJECT_VERSION} SOVERSION ${PROJECT_VERSION_MAJOR} POSITION_INDEPENDENT_CODE ON
+    DEFINE_SYMBOL "" INSTALL_RPATH "$ORIGIN")
   target_link_libraries(gable_data PUBLIC gable_core
     PRIVATE $<BUILD_INTERFACE:gable_build_flags> $<BUILD_INTERFACE:nlohmann_json::nlohmann_json>
             JPEG::JPEG LibArchive::LibArchive Threads::Threads)

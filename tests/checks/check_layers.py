@@ -7,6 +7,7 @@ usage: check_layers.py ROOT
   * public headers include no heavy library, and name gable's own headers in full;
   * CUDA's preprocessor symbols are asked for in core/config.hpp only;
   * kernels are launched in cuda/runtime only;
+  * gable.hpp includes every public header of the layers up to amp;
   * every source file starts with the license tag.
 """
 import pathlib
@@ -16,6 +17,9 @@ import sys
 LAYERS = "core memory tensor ops autograd nn models optim amp io data train profile".split()
 HEAVY = ("Eigen/", "hwy/", "iostream", "nlohmann/", "omp.h", "cuda", "cublas", "cudnn", "archive.h",
          "jpeglib.h", "CLI/")
+UMBRELLA = LAYERS[:LAYERS.index("io")]  # what gable.hpp includes
+NOT_IN_UMBRELLA = {"core/philox.hpp", "tensor/strided_loop.hpp", "tensor/ostream.hpp",
+                   "tensor/eigen.hpp", "ops/kernel_list.hpp", "ops/optimizer.hpp"}
 BRIDGES = {"tensor/eigen.hpp": "Eigen/"}  # may include this one library
 
 root = pathlib.Path(sys.argv[1])
@@ -51,6 +55,18 @@ for path in sorted(include.rglob("*.hpp")):
                 fail(path, number, f"public header includes {target}")
         if "__CUDACC__" in text and name != "core/config.hpp":
             fail(path, number, "__CUDACC__ outside core/config.hpp")
+
+# gable.hpp must keep up with the headers that it promises.
+reached, stack = set(), ["gable.hpp"]
+while stack:
+    name = stack.pop()
+    if name not in reached and (include / name).exists():
+        reached.add(name)
+        stack += re.findall(r'#\s*include\s*[<"]gable/([^>"]+)', (include / name).read_text())
+for path in sorted(include.rglob("*.hpp")):
+    name = path.relative_to(include).as_posix()
+    if name.split("/")[0] in UMBRELLA and name not in reached | NOT_IN_UMBRELLA:
+        fail(path, 1, "not reached from gable.hpp")
 
 for folder in ("include", "src", "cuda", "tests", "bench", "examples"):
     for path in sorted((root / folder).rglob("*")):
