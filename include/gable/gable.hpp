@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-// Everything but data sets, files and training loops; see docs/architecture.md for the layers.
+// Tensors, operators, autograd, modules, models and optimizers. Data sets, files and training
+// loops (gable/data, gable/io, gable/train) are included by themselves.
 #pragma once
 
 #include "gable/autograd/apply.hpp"
 #include "gable/autograd/checkpoint.hpp"
 #include "gable/autograd/gradcheck.hpp"
 #include "gable/autograd/variable.hpp"
-#include "gable/core/parallel.hpp"
 #include "gable/memory/allocator.hpp"
 #include "gable/memory/copy_stats.hpp"
 #include "gable/models/mlp.hpp"
@@ -38,7 +38,6 @@
 #include "gable/ops/where.hpp"
 #include "gable/optim/adamw.hpp"
 #include "gable/optim/clip.hpp"
-#include "gable/optim/optimizer.hpp"
 #include "gable/optim/schedule.hpp"
 #include "gable/optim/sgd.hpp"
 #include "gable/tensor/random.hpp"
