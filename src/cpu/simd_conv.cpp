@@ -67,16 +67,24 @@ void run_indirect(const Indirect& p, const Fill& fill) {
   // Blocks of rows whose pixels stay in L2, the same number for every thread.
   const int64_t most =
       std::clamp<int64_t>((192 << 10) / (4 * std::max<int64_t>(1, p.channels)), 48, 480);
-  const int64_t threads = num_threads();
+  const int64_t work = p.rows * p.taps * p.channels * round_up(p.cols, panel_width());
+  const int64_t threads = std::clamp<int64_t>(work / kThreadWork, 1, num_threads());
   const int64_t wanted = (p.rows + most - 1) / most;
   const int64_t blocks = round_up(wanted, threads);
   const int64_t size = round_up((p.rows + blocks - 1) / blocks, kRows);
-  parallel_for((p.rows + size - 1) / size, 1, [&](int64_t first, int64_t last) {
+  const int64_t used = (p.rows + size - 1) / size;
+  parallel_for(used, std::max<int64_t>(1, used / threads), [&](int64_t first, int64_t last) {
     std::vector<const float*> a(static_cast<size_t>(size * p.taps));
     std::vector<float*> c(static_cast<size_t>(size));
     for (int64_t block = first; block < last; ++block)
       run_rows(p, block * size, std::min(p.rows, (block + 1) * size), a.data(), c.data(), fill);
   });
+}
+
+// Panels of weights that are worth a thread.
+int64_t pack_grain(const ConvGeometry& g) {
+  const int64_t values = panel_width() * g.taps() * std::max(g.group_in(), g.group_out());
+  return std::max<int64_t>(1, 65536 / values);
 }
 
 // Bias of one group over whole panels, zero beyond.
@@ -108,7 +116,7 @@ HWY_ATTR void run_forward(const Conv2dArgs<float>& args) {
   std::fill_n(zeros.data(), g.group_in(), 0.0F);
   for (int64_t group = 0; group < g.groups; ++group) {
     const float* w = args.w.data + group * n * g.depth();
-    parallel_for(panels, 2, [&](int64_t begin, int64_t end) {
+    parallel_for(panels, pack_grain(g), [&](int64_t begin, int64_t end) {
       pack_forward(w, g.depth(), n, begin, end, packed.data());
     });
     load_starts(args.bias, group * n, n, panels * panel_width(), starts.data());
@@ -192,7 +200,7 @@ HWY_ATTR void run_input_grad(const Conv2dInputGradArgs<float>& args) {
                         (g.in.w - px + g.stride.w - 1) / g.stride.w};
       const std::vector<PhaseTap> taps = taps_of_phase(g, py, px);
       const auto count_taps = static_cast<int64_t>(taps.size());
-      parallel_for(panels, 2, [&](int64_t begin, int64_t end) {
+      parallel_for(panels, pack_grain(g), [&](int64_t begin, int64_t end) {
         pack_input_grad(g, w, taps, begin, end, packed.data());
       });
       run_indirect(
@@ -296,8 +304,10 @@ HWY_ATTR void run_weight_grad(const Conv2dWeightGradArgs<float>& args) {
   const int64_t per_block = g.taps() * (round_up(g.group_in(), panel_width()) / panel_width());
   const int64_t blocks = (g.group_out() + kGradRows - 1) / kGradRows;
   const int64_t block = round_up((g.group_out() + blocks - 1) / blocks, kRows);
+  const int64_t grain =
+      std::max<int64_t>(1, kThreadWork / (block * panel_width() * g.out_pixels()));
   for (int64_t group = 0; group < g.groups; ++group)
-    parallel_for(blocks * per_block, 1, [&](int64_t first, int64_t last) {
+    parallel_for(blocks * per_block, grain, [&](int64_t first, int64_t last) {
       while (first < last) {
         const int64_t at = first / per_block;
         const int64_t stop = std::min(last, (at + 1) * per_block);

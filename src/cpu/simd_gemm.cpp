@@ -46,6 +46,11 @@ RowsOfA load_a(const Matrix<const float>& a, int64_t rows, int64_t depth, int64_
     float* panel = to + i * depth;
     const float* from = a.data + i * a.rs;
     const int64_t count = std::min(kRows, rows - i);
+    if (a.rs == 1 && count == kRows) {
+      for (int64_t k = 0; k < depth; ++k)
+        std::memcpy(panel + k * kRows, from + k * a.cs, kRows * sizeof(float));
+      continue;
+    }
     for (int64_t k = 0; k < depth; ++k)
       for (int64_t r = 0; r < kRows; ++r)
         panel[k * kRows + r] = from[std::min(r, count - 1) * a.rs + k * a.cs];
@@ -111,7 +116,7 @@ HWY_ATTR void run_gemm(const GemmProblem& p) {
   const bool by_rows = p.m * 2 >= p.n;
   const int64_t tiles = by_rows ? row_tiles : col_tiles;
   const int64_t other = by_rows ? col_tiles : row_tiles;
-  const int64_t grain = std::max<int64_t>(1, 65536 / (other * kRows * width * p.k + 1));
+  const int64_t grain = std::max<int64_t>(1, kThreadWork / (other * kRows * width * p.k));
   parallel_for(tiles, grain, [&](int64_t begin, int64_t end) {
     if (by_rows)
       run_part(p, begin * kRows, std::min(p.m, end * kRows), 0, p.n);

@@ -30,6 +30,9 @@ constexpr int64_t kRows = 6;
 // Sums over k are cut so that a panel of b stays in L1 beside the rows of a.
 constexpr int64_t kDepth = 384;
 
+// Multiply-adds that a thread should get at least: some 20 us, beside a few for waking it.
+constexpr int64_t kThreadWork = int64_t{1} << 20;
+
 HWY_INLINE int64_t panel_width() { return 2 * static_cast<int64_t>(hn::Lanes(D())); }
 HWY_INLINE int64_t round_up(int64_t n, int64_t unit) { return (n + unit - 1) / unit * unit; }
 
