@@ -7,6 +7,7 @@
 #include "gable/autograd/checkpoint.hpp"
 #include "gable/autograd/gradcheck.hpp"
 #include "gable/autograd/variable.hpp"
+#include "gable/core/parallel.hpp"
 #include "gable/memory/allocator.hpp"
 #include "gable/memory/copy_stats.hpp"
 #include "gable/models/mlp.hpp"
