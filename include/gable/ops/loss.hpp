@@ -163,9 +163,9 @@ struct BceLoss {
 
 /// Options of cross_entropy().
 struct CrossEntropyOptions {
-  double label_smoothing = 0;   ///< in [0, 1]: weight of the uniform distribution
-  int64_t ignore_index = -100;  ///< targets of this value do not count
-  AnyTensor class_weights;      ///< (C), float; undefined: 1
+  double label_smoothing = 0;    ///< in [0, 1]: weight of the uniform distribution
+  int64_t ignore_index = -100;   ///< targets of this value do not count
+  AnyTensor class_weights = {};  ///< (C), float; undefined: 1
   Reduction reduction = Reduction::mean;
 };
 
