@@ -38,7 +38,7 @@ case "$mode" in
     export PKG_CONFIG_PATH="$libraries/pkgconfig" LD_LIBRARY_PATH="$libraries"
     # shellcheck disable=SC2046
     "$compiler" -std=c++20 "$consumer/main.cpp" -o "$work/by_pkg_config" \
-      $(pkg-config --cflags --libs --static gable)
+      $(pkg-config --cflags --libs gable)
     "$work/by_pkg_config"
     ;;
   subdirectory)
