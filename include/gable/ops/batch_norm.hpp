@@ -74,8 +74,8 @@ struct BatchNormBackwardArgs {
 /// C is float for 16-bit inputs, else the input's type.
 template <FloatElement C>
 struct BatchNormOptions {
-  Tensor<C> running_mean;  ///< (C); both undefined: not tracked
-  Tensor<C> running_var;
+  Tensor<C> running_mean = {};  ///< (C); both undefined: not tracked
+  Tensor<C> running_var = {};
   bool training = true;   ///< batch statistics; else the running ones
   double momentum = 0.1;  ///< weight of the batch in the running statistics
   double eps = 1e-5;
