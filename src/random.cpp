@@ -2,7 +2,11 @@
 // Random tensors: checks, and one kernel for all distributions.
 #include "gable/tensor/random.hpp"
 
+#include <algorithm>
 #include <cmath>
+#include <cstdint>
+#include <limits>
+#include <type_traits>
 
 namespace gable {
 
@@ -15,7 +19,8 @@ Tensor<T> draw(Where where, const Shape& shape, const TensorOptions& o, Generato
                Distribution distribution, double a, double b) {
   Tensor<T> out(shape, o.device);
   const Generator::State state = g.advance(out.numel());
-  launch(o.device, RandomArgs<T>{out.write_view(where), distribution, state.seed, state.offset, a, b});
+  launch(o.device,
+         RandomArgs<T>{out.write_view(where), distribution, state.seed, state.offset, a, b});
   return o.format == MemoryFormat::row_major ? out : out.contiguous(o.format);
 }
 
@@ -44,8 +49,19 @@ Tensor<T> randn(const Shape& shape, double mean, double stddev, TensorOptions o,
 
 template <Element T>
 Tensor<T> randint(int64_t low, int64_t high, const Shape& shape, TensorOptions o, Generator& g) {
-  check<TypeError>(low < high && high - low <= (int64_t{1} << 32) && high - low > 0, "randint",
-                   "expected low < high, at most 2^32 apart, got ", low, " and ", high);
+  check<TypeError>(
+      low < high && static_cast<uint64_t>(high) - static_cast<uint64_t>(low) <= (uint64_t{1} << 32),
+      "randint", "expected low < high, at most 2^32 apart, got ", low, " and ", high);
+  // The kernel's bounds are doubles.
+  int64_t least = -(int64_t{1} << 53);
+  int64_t greatest = int64_t{1} << 53;
+  if constexpr (std::is_integral_v<T>) {
+    least = std::max<int64_t>(least, std::numeric_limits<T>::min());
+    greatest = std::min<int64_t>(greatest, std::numeric_limits<T>::max());
+  }
+  check<TypeError>(low >= least && high - 1 <= greatest, "randint", "expected integers from ",
+                   least, " to ", greatest, " for dtype ", dtype_of<T>, ", got ", low, " to ",
+                   high - 1);
   return draw<T>("randint", shape, o, g, Distribution::integer, static_cast<double>(low),
                  static_cast<double>(high));
 }
@@ -65,10 +81,10 @@ Tensor<int64_t> randperm(int64_t n, Device device, Generator& g) {
   return out;
 }
 
-#define GABLE_INSTANTIATE_FLOAT(T)                                                       \
-  template Tensor<T> rand<T>(const Shape&, double, double, TensorOptions, Generator&);   \
+#define GABLE_INSTANTIATE_FLOAT(T)                                                     \
+  template Tensor<T> rand<T>(const Shape&, double, double, TensorOptions, Generator&); \
   template Tensor<T> randn<T>(const Shape&, double, double, TensorOptions, Generator&);
-#define GABLE_INSTANTIATE(T)                                                              \
+#define GABLE_INSTANTIATE(T)                                                                \
   template Tensor<T> randint<T>(int64_t, int64_t, const Shape&, TensorOptions, Generator&); \
   template Tensor<T> bernoulli<T>(double, const Shape&, TensorOptions, Generator&);
 GABLE_INSTANTIATE_FLOAT(float)

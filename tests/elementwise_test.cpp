@@ -50,10 +50,10 @@ std::string message_of(F&& f) {
   ADD_FAILURE() << "no exception";
   return "";
 }
-#define EXPECT_MESSAGE(E, statement, text)                                   \
-  do {                                                                       \
-    const std::string message = message_of<E>([&] { (void)(statement); });   \
-    EXPECT_NE(message.find(text), std::string::npos) << message;             \
+#define EXPECT_MESSAGE(E, statement, text)                                 \
+  do {                                                                     \
+    const std::string message = message_of<E>([&] { (void)(statement); }); \
+    EXPECT_NE(message.find(text), std::string::npos) << message;           \
   } while (false)
 
 // --- special values
@@ -124,7 +124,8 @@ TYPED_TEST(SpecialValues, Predicates) {
   EXPECT_EQ(isnan(x).to_vector(), (std::vector<bool>{true, false, false, false, false, false}));
   EXPECT_EQ(isinf(x).to_vector(), (std::vector<bool>{false, true, true, false, false, false}));
   EXPECT_EQ(isfinite(x).to_vector(), (std::vector<bool>{false, false, false, true, true, true}));
-  EXPECT_EQ(logical_not(x).to_vector(), (std::vector<bool>{false, false, false, true, true, false}));
+  EXPECT_EQ(logical_not(x).to_vector(),
+            (std::vector<bool>{false, false, false, true, true, false}));
 }
 
 TYPED_TEST(SpecialValues, Binary) {

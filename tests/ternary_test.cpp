@@ -38,8 +38,8 @@ TEST(Where, IgnoresWhatIsNotChosen) {
 
 TEST(Where, OutMayOverlapInputs) {
   const auto x = arange<float>(0, 6);
-  where_out(x.narrow(0, 1, 5), from_data<bool>({true, true, false, true, false}),
-            x.narrow(0, 0, 5), x.narrow(0, 1, 5));
+  where_out(x.narrow(0, 1, 5), from_data<bool>({true, true, false, true, false}), x.narrow(0, 0, 5),
+            x.narrow(0, 1, 5));
   EXPECT_EQ(x.to_vector(), (F{0, 0, 1, 3, 3, 5}));
 }
 

@@ -34,12 +34,9 @@ inline OpCase tightened(OpCase c) {
 template <bool kGradient = true, class Run>
 void add_unary(const Register::Add& add, const std::string& name, Range range, Run run,
                Reference1 reference) {
-  const std::vector<std::pair<const char*, Shape>> shapes = {{"", {3, 5}},
-                                                             {"/rank0", {}},
-                                                             {"/empty", {0, 3}},
-                                                             {"/one", {1, 1}},
-                                                             {"/rank4", {2, 3, 1, 4}},
-                                                             {"/large", {257, 331}}};
+  const std::vector<std::pair<const char*, Shape>> shapes = {
+      {"", {3, 5}},     {"/rank0", {}},           {"/empty", {0, 3}},
+      {"/one", {1, 1}}, {"/rank4", {2, 3, 1, 4}}, {"/large", {257, 331}}};
   for (const auto& [suffix, shape] : shapes) {
     OpCase c = tightened(forward_only(
         name + suffix, {{shape, range.low, range.high}},

@@ -19,8 +19,9 @@ const Register register_binary_float([](const Register::Add& add) {
 });
 
 const Register register_binary_numeric([](const Register::Add& add) {
-  add_binary(add, "add", {}, {}, [](const auto& a, const auto& b) { return a + b; },
-             [](double a, double b) { return a + b; });
+  add_binary(
+      add, "add", {}, {}, [](const auto& a, const auto& b) { return a + b; },
+      [](double a, double b) { return a + b; });
   add_binary(add, "sub", {}, {}, GABLE_CALL2(sub), [](double a, double b) { return a - b; });
   add_binary(add, "mul", {}, {}, GABLE_CALL2(mul), [](double a, double b) { return a * b; });
   add_binary(add, "maximum", {}, {}, GABLE_CALL2(maximum),

@@ -9,14 +9,14 @@ namespace {
 
 constexpr Range kSmall{-1.4, 1.4};
 
-#define GABLE_COMPARE_CASE(function, expression)                                          \
-  add_binary<false>(                                                                      \
-      add, #function, kSmall, kSmall,                                                     \
-      [](const auto& x, const auto& y) { return function(round(x), round(y)); },          \
-      [](double x, double y) {                                                            \
-        const double a = std::nearbyint(x);                                               \
-        const double b = std::nearbyint(y);                                               \
-        return (expression) ? 1.0 : 0.0;                                                  \
+#define GABLE_COMPARE_CASE(function, expression)                                 \
+  add_binary<false>(                                                             \
+      add, #function, kSmall, kSmall,                                            \
+      [](const auto& x, const auto& y) { return function(round(x), round(y)); }, \
+      [](double x, double y) {                                                   \
+        const double a = std::nearbyint(x);                                      \
+        const double b = std::nearbyint(y);                                      \
+        return (expression) ? 1.0 : 0.0;                                         \
       })
 
 const Register register_compare([](const Register::Add& add) {

@@ -10,9 +10,7 @@ template <Element U, Element T>
 struct CastOp : OpBase {
   static constexpr const char* name = "cast";
   Tensor<U> forward(const Tensor<T>& x) { return x.template to<U>(); }
-  Grads<1> backward(const Tensor<U>& dy)
-    requires FloatElement<T>
-  {
+  Grads<1> backward(const Tensor<U>& dy) requires FloatElement<T> {
     return {dy.template to<T>().any()};
   }
 };

@@ -16,8 +16,8 @@ struct DropoutArgs {
   TensorView<const bool> mask;
   double scale;
   [[nodiscard]] Cost cost() const {
-    return {.flops = out.numel(), .bytes_read = x.bytes() + mask.bytes(),
-            .bytes_written = out.bytes()};
+    return {
+        .flops = out.numel(), .bytes_read = x.bytes() + mask.bytes(), .bytes_written = out.bytes()};
   }
 };
 

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 // Elementwise operators with NumPy broadcasting: functions, out and in-place forms, gradients.
-// All of them come from elementwise_list.hpp; a functor is in elementwise_functors.hpp.
+// All of them come from elementwise_list.hpp; the functors are in
+// elementwise_functors.hpp and elementwise_binary_functors.hpp.
 #pragma once
 
 #include <cstdint>
 #include <type_traits>
 #include <utility>
 
+#include "gable/ops/elementwise_binary_functors.hpp"
 #include "gable/ops/elementwise_functors.hpp"
 #include "gable/ops/elementwise_list.hpp"
 #include "gable/ops/op.hpp"
@@ -25,7 +27,9 @@ struct UnaryArgs {
   F f;
   [[nodiscard]] Cost cost() const {
     const int64_t n = out.numel();
-    return {.flops = F::flops * n, .special = F::special * n, .bytes_read = in.bytes(),
+    return {.flops = F::flops * n,
+            .special = F::special * n,
+            .bytes_read = in.bytes(),
             .bytes_written = out.bytes()};
   }
 };
@@ -40,7 +44,8 @@ struct UnaryBackwardArgs {
   F f;
   [[nodiscard]] Cost cost() const {
     const int64_t n = dx.numel();
-    return {.flops = (F::flops + 1) * n, .special = F::special * n,
+    return {.flops = (F::flops + 1) * n,
+            .special = F::special * n,
             .bytes_read = dy.bytes() + (saved.data != nullptr ? saved.bytes() : 0),
             .bytes_written = dx.bytes()};
   }
@@ -56,8 +61,10 @@ struct BinaryArgs {
   F f;
   [[nodiscard]] Cost cost() const {
     const int64_t n = out.numel();
-    return {.flops = F::flops * n, .special = F::special * n,
-            .bytes_read = 2 * n * static_cast<int64_t>(sizeof(T)), .bytes_written = out.bytes()};
+    return {.flops = F::flops * n,
+            .special = F::special * n,
+            .bytes_read = 2 * n * static_cast<int64_t>(sizeof(T)),
+            .bytes_written = out.bytes()};
   }
 };
 
@@ -74,8 +81,10 @@ struct BinaryBackwardArgs {
   [[nodiscard]] Cost cost() const {
     const int64_t n = dy.numel();
     const int outputs = (da.data != nullptr ? 1 : 0) + (db.data != nullptr ? 1 : 0);
-    return {.flops = outputs * (F::flops + 1) * n, .special = F::special * n,
-            .bytes_read = 3 * dy.bytes(), .bytes_written = outputs * dy.bytes()};
+    return {.flops = outputs * (F::flops + 1) * n,
+            .special = F::special * n,
+            .bytes_read = 3 * dy.bytes(),
+            .bytes_written = outputs * dy.bytes()};
   }
 };
 
@@ -141,9 +150,7 @@ struct UnaryOp : OpBase {
     return y;
   }
 
-  Grads<1> backward(const Tensor<T>& dy)
-    requires FloatElement<T>
-  {
+  Grads<1> backward(const Tensor<T>& dy) requires FloatElement<T> {
     Tensor<T> dx = empty_like(dy);
     TensorView<const T> s;
     if constexpr (F::save != Save::nothing) s = saved.get(name).view();
@@ -177,9 +184,7 @@ struct BinaryOp : OpBase {
     return y;
   }
 
-  Grads<2> backward(const Tensor<T>& dy)
-    requires FloatElement<T>
-  {
+  Grads<2> backward(const Tensor<T>& dy) requires FloatElement<T> {
     // Add and Sub read no inputs and need no kernel where the gradient is dy itself.
     if constexpr (std::is_same_v<F, Add>) {
       return {needs(0) ? sum_to(dy, shape_a).any() : AnyTensor(),
@@ -203,61 +208,58 @@ struct BinaryOp : OpBase {
 // --- public functions
 
 // f(x, parameters...), f_out(out, x, parameters...), f_(x, parameters...) in place.
-#define GABLE_DEFINE_UNARY(function, F)                                            \
-  template <TensorLike X, ScalarLike... P>                                         \
-  auto function(const X& x, const P&... parameters) {                              \
-    return apply(UnaryOp<F, element_of<X>>(F{parameters...}), x);                  \
-  }                                                                                \
-  template <Element T, ScalarLike... P>                                            \
-  const Tensor<T>& function##_out(const Tensor<T>& out, const Tensor<T>& x,        \
-                                  const P&... parameters) {                        \
-    detail::unary_out(F{parameters...}, out, x);                                   \
-    return out;                                                                    \
-  }                                                                                \
-  template <Element T, ScalarLike... P>                                            \
-  const Tensor<T>& function##_(const Tensor<T>& x, const P&... parameters) {       \
-    return function##_out(x, x, parameters...);                                    \
+#define GABLE_DEFINE_UNARY(function, F)                                      \
+  template <TensorLike X, ScalarLike... P>                                   \
+  auto function(const X& x, const P&... parameters) {                        \
+    return apply(UnaryOp<F, element_of<X>>(F{parameters...}), x);            \
+  }                                                                          \
+  template <Element T, ScalarLike... P>                                      \
+  const Tensor<T>& function##_out(const Tensor<T>& out, const Tensor<T>& x,  \
+                                  const P&... parameters) {                  \
+    detail::unary_out(F{parameters...}, out, x);                             \
+    return out;                                                              \
+  }                                                                          \
+  template <Element T, ScalarLike... P>                                      \
+  const Tensor<T>& function##_(const Tensor<T>& x, const P&... parameters) { \
+    return function##_out(x, x, parameters...);                              \
   }
-#define GABLE_DEFINE_PREDICATE(function, F)                                        \
-  template <Element T>                                                             \
-  Tensor<bool> function(const Tensor<T>& x) {                                      \
-    return apply(UnaryOp<F, T, bool>(F{}), x);                                     \
-  }                                                                                \
-  template <Element T>                                                             \
+#define GABLE_DEFINE_PREDICATE(function, F)                                         \
+  template <Element T>                                                              \
+  Tensor<bool> function(const Tensor<T>& x) {                                       \
+    return apply(UnaryOp<F, T, bool>(F{}), x);                                      \
+  }                                                                                 \
+  template <Element T>                                                              \
   const Tensor<bool>& function##_out(const Tensor<bool>& out, const Tensor<T>& x) { \
-    detail::unary_out(F{}, out, x);                                                \
-    return out;                                                                    \
+    detail::unary_out(F{}, out, x);                                                 \
+    return out;                                                                     \
   }
-#define GABLE_DEFINE_BINARY(function, F)                                           \
-  template <TensorLike A, TensorLike B>                                            \
-    requires std::same_as<element_of<A>, element_of<B>>                            \
-  auto function(const A& a, const B& b) {                                          \
-    return apply(BinaryOp<F, element_of<A>>(F{}), a, b);                           \
-  }                                                                                \
-  template <Element T>                                                             \
-  const Tensor<T>& function##_out(const Tensor<T>& out, const Tensor<T>& a,        \
-                                  const Tensor<T>& b) {                            \
-    detail::binary_out(F{}, out, a, b);                                            \
-    return out;                                                                    \
-  }                                                                                \
-  template <Element T>                                                             \
-  const Tensor<T>& function##_(const Tensor<T>& a, const Tensor<T>& b) {           \
-    return function##_out(a, a, b);                                                \
+#define GABLE_DEFINE_BINARY(function, F)                                                          \
+  template <TensorLike A, TensorLike B>                                                           \
+  requires std::same_as<element_of<A>, element_of<B>>                                             \
+  auto function(const A& a, const B& b) { return apply(BinaryOp<F, element_of<A>>(F{}), a, b); }  \
+  template <Element T>                                                                            \
+  const Tensor<T>& function##_out(const Tensor<T>& out, const Tensor<T>& a, const Tensor<T>& b) { \
+    detail::binary_out(F{}, out, a, b);                                                           \
+    return out;                                                                                   \
+  }                                                                                               \
+  template <Element T>                                                                            \
+  const Tensor<T>& function##_(const Tensor<T>& a, const Tensor<T>& b) {                          \
+    return function##_out(a, a, b);                                                               \
   }
-#define GABLE_DEFINE_COMPARE(function, F)                                          \
-  template <Element T>                                                             \
-  Tensor<bool> function(const Tensor<T>& a, const Tensor<T>& b) {                  \
-    return apply(BinaryOp<F, T, bool>(F{}), a, b);                                 \
-  }                                                                                \
-  template <Element T>                                                             \
-  const Tensor<bool>& function##_out(const Tensor<bool>& out, const Tensor<T>& a,  \
-                                     const Tensor<T>& b) {                         \
-    detail::binary_out(F{}, out, a, b);                                            \
-    return out;                                                                    \
-  }                                                                                \
-  template <Element T>                                                             \
-  Tensor<bool> function(const Tensor<T>& a, std::type_identity_t<T> b) {           \
-    return function(a, scalar<T>(b, a.device()));                                  \
+#define GABLE_DEFINE_COMPARE(function, F)                                         \
+  template <Element T>                                                            \
+  Tensor<bool> function(const Tensor<T>& a, const Tensor<T>& b) {                 \
+    return apply(BinaryOp<F, T, bool>(F{}), a, b);                                \
+  }                                                                               \
+  template <Element T>                                                            \
+  const Tensor<bool>& function##_out(const Tensor<bool>& out, const Tensor<T>& a, \
+                                     const Tensor<T>& b) {                        \
+    detail::binary_out(F{}, out, a, b);                                           \
+    return out;                                                                   \
+  }                                                                               \
+  template <Element T>                                                            \
+  Tensor<bool> function(const Tensor<T>& a, std::type_identity_t<T> b) {          \
+    return function(a, scalar<T>(b, a.device()));                                 \
   }
 GABLE_UNARY_FLOAT_OPS(GABLE_DEFINE_UNARY)
 GABLE_UNARY_NUMERIC_OPS(GABLE_DEFINE_UNARY)

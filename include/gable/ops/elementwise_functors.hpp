@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// One struct an elementwise operator. V is the compute type (float for 16-bit tensors).
+// One struct a unary elementwise operator. V is the compute type (float for 16-bit tensors).
 //
 // A unary functor has fwd(x) and, if floating point, bwd(s, dy) where s is what `save` names:
 // the input, the output, or nothing (s is then 0). `flops` and `special` count one element's
@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <utility>
 
 #include "gable/core/scalar.hpp"
@@ -26,9 +27,13 @@ enum class Save : uint8_t { nothing, input, output };
 struct Neg {
   GABLE_FUNCTOR("neg", nothing, 1, 0)
   template <class V>
-  GABLE_HD V fwd(V x) const { return static_cast<V>(-x); }
+  GABLE_HD V fwd(V x) const {
+    return static_cast<V>(-x);
+  }
   template <class V>
-  GABLE_HD V bwd(V, V dy) const { return -dy; }
+  GABLE_HD V bwd(V, V dy) const {
+    return -dy;
+  }
 };
 struct Abs {
   GABLE_FUNCTOR("abs", input, 1, 0)
@@ -38,28 +43,42 @@ struct Abs {
     return static_cast<V>(x < V(0) ? -x : x);
   }
   template <class V>
-  GABLE_HD V bwd(V x, V dy) const { return math::select(x > V(0), dy, math::select(x < V(0), -dy, x * V(0))); }
+  GABLE_HD V bwd(V x, V dy) const {
+    return math::select(x > V(0), dy, math::select(x < V(0), -dy, x * V(0)));
+  }
 };
 struct Square {
   GABLE_FUNCTOR("square", input, 1, 0)
   template <class V>
-  GABLE_HD V fwd(V x) const { return static_cast<V>(x * x); }
+  GABLE_HD V fwd(V x) const {
+    return static_cast<V>(x * x);
+  }
   template <class V>
-  GABLE_HD V bwd(V x, V dy) const { return V(2) * x * dy; }
+  GABLE_HD V bwd(V x, V dy) const {
+    return V(2) * x * dy;
+  }
 };
 struct Sign {  // NaN stays NaN
   GABLE_FUNCTOR("sign", nothing, 1, 0)
   template <class V>
-  GABLE_HD V fwd(V x) const { return x > V(0) ? V(1) : (x == V(0) ? V(0) : (x < V(0) ? V(-1) : x)); }
+  GABLE_HD V fwd(V x) const {
+    return x > V(0) ? V(1) : (x == V(0) ? V(0) : (x < V(0) ? V(-1) : x));
+  }
   template <class V>
-  GABLE_HD V bwd(V, V) const { return V(0); }
+  GABLE_HD V bwd(V, V) const {
+    return V(0);
+  }
 };
 struct Relu {  // NaN stays NaN
   GABLE_FUNCTOR("relu", output, 1, 0)
   template <class V>
-  GABLE_HD V fwd(V x) const { return x < V(0) ? V(0) : x; }
+  GABLE_HD V fwd(V x) const {
+    return x < V(0) ? V(0) : x;
+  }
   template <class V>
-  GABLE_HD V bwd(V y, V dy) const { return y > V(0) ? dy : V(0); }
+  GABLE_HD V bwd(V y, V dy) const {
+    return y > V(0) ? dy : V(0);
+  }
 };
 /// clamp(x, low, high): NaN stays NaN; the gradient is 1 on the closed interval.
 struct Clamp {
@@ -74,126 +93,191 @@ struct Clamp {
     return raised > hi ? hi : raised;
   }
   template <class V>
-  GABLE_HD V bwd(V x, V dy) const { return x >= low.get<V>() && x <= high.get<V>() ? dy : V(0); }
+  GABLE_HD V bwd(V x, V dy) const {
+    return x >= low.get<V>() && x <= high.get<V>() ? dy : V(0);
+  }
 };
 struct AddScalar {
   GABLE_FUNCTOR("add_scalar", nothing, 1, 0)
   Scalar c = 0;
   template <class V>
-  GABLE_HD V fwd(V x) const { return static_cast<V>(x + c.get<V>()); }
+  GABLE_HD V fwd(V x) const {
+    return static_cast<V>(x + c.get<V>());
+  }
   template <class V>
-  GABLE_HD V bwd(V, V dy) const { return dy; }
+  GABLE_HD V bwd(V, V dy) const {
+    return dy;
+  }
 };
 /// c - x.
 struct RsubScalar {
   GABLE_FUNCTOR("rsub_scalar", nothing, 1, 0)
   Scalar c = 0;
   template <class V>
-  GABLE_HD V fwd(V x) const { return static_cast<V>(c.get<V>() - x); }
+  GABLE_HD V fwd(V x) const {
+    return static_cast<V>(c.get<V>() - x);
+  }
   template <class V>
-  GABLE_HD V bwd(V, V dy) const { return -dy; }
+  GABLE_HD V bwd(V, V dy) const {
+    return -dy;
+  }
 };
 struct MulScalar {
   GABLE_FUNCTOR("mul_scalar", nothing, 1, 0)
   Scalar c = 1;
   template <class V>
-  GABLE_HD V fwd(V x) const { return static_cast<V>(x * c.get<V>()); }
+  GABLE_HD V fwd(V x) const {
+    return static_cast<V>(x * c.get<V>());
+  }
   template <class V>
-  GABLE_HD V bwd(V, V dy) const { return dy * c.get<V>(); }
+  GABLE_HD V bwd(V, V dy) const {
+    return dy * c.get<V>();
+  }
 };
 struct DivScalar {
   GABLE_FUNCTOR("div_scalar", nothing, 1, 0)
   Scalar c = 1;
   template <class V>
-  GABLE_HD V fwd(V x) const { return x / c.get<V>(); }
+  GABLE_HD V fwd(V x) const {
+    return x / c.get<V>();
+  }
   template <class V>
-  GABLE_HD V bwd(V, V dy) const { return dy / c.get<V>(); }
+  GABLE_HD V bwd(V, V dy) const {
+    return dy / c.get<V>();
+  }
 };
 /// c / x.
 struct RdivScalar {
   GABLE_FUNCTOR("rdiv_scalar", input, 1, 0)
   Scalar c = 1;
   template <class V>
-  GABLE_HD V fwd(V x) const { return c.get<V>() / x; }
+  GABLE_HD V fwd(V x) const {
+    return c.get<V>() / x;
+  }
   template <class V>
-  GABLE_HD V bwd(V x, V dy) const { return -dy * c.get<V>() / (x * x); }
+  GABLE_HD V bwd(V x, V dy) const {
+    return -dy * c.get<V>() / (x * x);
+  }
 };
-/// x to the power of a constant.
+/// x to the power of a constant. 2 and 3, the same for a whole loop, need no pow.
 struct PowScalar {
   GABLE_FUNCTOR("pow_scalar", input, 0, 1)
   Scalar c = 1;
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::pow(x, c.get<V>()); }
+  GABLE_HD V fwd(V x) const {
+    const V p = c.get<V>();
+    if (p == V(2)) return x * x;
+    if (p == V(3)) return x * x * x;
+    return math::pow(x, p);
+  }
   template <class V>
   GABLE_HD V bwd(V x, V dy) const {
     const V p = c.get<V>();
+    if (p == V(2)) return V(2) * x * dy;
+    if (p == V(3)) return V(3) * (x * x) * dy;
     return p == V(0) ? V(0) : dy * p * math::pow(x, p - V(1));
   }
 };
 struct Exp {
   GABLE_FUNCTOR("exp", output, 0, 1)
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::exp(x); }
+  GABLE_HD V fwd(V x) const {
+    return math::exp(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V y, V dy) const { return dy * y; }
+  GABLE_HD V bwd(V y, V dy) const {
+    return dy * y;
+  }
 };
 struct Log {
   GABLE_FUNCTOR("log", input, 0, 1)
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::log(x); }
+  GABLE_HD V fwd(V x) const {
+    return math::log(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V x, V dy) const { return dy / x; }
+  GABLE_HD V bwd(V x, V dy) const {
+    return dy / x;
+  }
 };
 struct Log1p {
   GABLE_FUNCTOR("log1p", input, 0, 1)
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::log1p(x); }
+  GABLE_HD V fwd(V x) const {
+    return math::log1p(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V x, V dy) const { return dy / (V(1) + x); }
+  GABLE_HD V bwd(V x, V dy) const {
+    return dy / (V(1) + x);
+  }
 };
 struct Expm1 {
   GABLE_FUNCTOR("expm1", output, 0, 1)
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::expm1(x); }
+  GABLE_HD V fwd(V x) const {
+    return math::expm1(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V y, V dy) const { return dy * (y + V(1)); }
+  GABLE_HD V bwd(V y, V dy) const {
+    return dy * (y + V(1));
+  }
 };
 struct Sqrt {
   GABLE_FUNCTOR("sqrt", output, 0, 1)
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::sqrt(x); }
+  GABLE_HD V fwd(V x) const {
+    return math::sqrt(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V y, V dy) const { return dy / (V(2) * y); }
+  GABLE_HD V bwd(V y, V dy) const {
+    return dy / (V(2) * y);
+  }
 };
 struct Rsqrt {
   GABLE_FUNCTOR("rsqrt", output, 1, 1)
   template <class V>
-  GABLE_HD V fwd(V x) const { return V(1) / math::sqrt(x); }
+  GABLE_HD V fwd(V x) const {
+    return V(1) / math::sqrt(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V y, V dy) const { return V(-0.5) * dy * y * y * y; }
+  GABLE_HD V bwd(V y, V dy) const {
+    return V(-0.5) * dy * y * y * y;
+  }
 };
 struct Tanh {
   GABLE_FUNCTOR("tanh", output, 0, 1)
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::tanh(x); }
+  GABLE_HD V fwd(V x) const {
+    return math::tanh(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V y, V dy) const { return dy * (V(1) - y * y); }
+  GABLE_HD V bwd(V y, V dy) const {
+    return dy * (V(1) - y * y);
+  }
 };
 struct Sigmoid {
   GABLE_FUNCTOR("sigmoid", output, 3, 1)
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::sigmoid(x); }
+  GABLE_HD V fwd(V x) const {
+    return math::sigmoid(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V y, V dy) const { return dy * y * (V(1) - y); }
+  GABLE_HD V bwd(V y, V dy) const {
+    return dy * y * (V(1) - y);
+  }
 };
 /// x for x >= 0, slope * x below.
 struct LeakyRelu {
   GABLE_FUNCTOR("leaky_relu", input, 2, 0)
   Scalar slope = 0.01;
   template <class V>
-  GABLE_HD V fwd(V x) const { return x < V(0) ? x * slope.get<V>() : x; }
+  GABLE_HD V fwd(V x) const {
+    return x < V(0) ? x * slope.get<V>() : x;
+  }
   template <class V>
-  GABLE_HD V bwd(V x, V dy) const { return x > V(0) ? dy : dy * slope.get<V>(); }
+  GABLE_HD V bwd(V x, V dy) const {
+    return x > V(0) ? dy : dy * slope.get<V>();
+  }
 };
 /// x * Phi(x), by erf.
 struct Gelu {
@@ -228,7 +312,9 @@ struct GeluTanh {
 struct Silu {
   GABLE_FUNCTOR("silu", input, 4, 1)
   template <class V>
-  GABLE_HD V fwd(V x) const { return x * math::sigmoid(x); }
+  GABLE_HD V fwd(V x) const {
+    return x * math::sigmoid(x);
+  }
   template <class V>
   GABLE_HD V bwd(V x, V dy) const {
     const V s = math::sigmoid(x);
@@ -240,53 +326,87 @@ struct Softplus {
   GABLE_FUNCTOR("softplus", input, 3, 2)
   template <class V>
   GABLE_HD V fwd(V x) const {
-    return (x < V(0) ? V(0) : x) + math::log1p(math::exp(-math::abs(x)));
+    return (x < V(0) ? V(0) : x) + math::log1p_unit(math::exp(-math::abs(x)));
   }
   template <class V>
-  GABLE_HD V bwd(V x, V dy) const { return dy * math::sigmoid(x); }
+  GABLE_HD V bwd(V x, V dy) const {
+    return dy * math::sigmoid(x);
+  }
 };
 struct Reciprocal {
   GABLE_FUNCTOR("reciprocal", output, 1, 0)
   template <class V>
-  GABLE_HD V fwd(V x) const { return V(1) / x; }
+  GABLE_HD V fwd(V x) const {
+    return V(1) / x;
+  }
   template <class V>
-  GABLE_HD V bwd(V y, V dy) const { return -dy * y * y; }
+  GABLE_HD V bwd(V y, V dy) const {
+    return -dy * y * y;
+  }
 };
+/// fwd and bwd take any x; CPU loops use fast_fwd and fast_bwd where a whole tile of float inputs
+/// is in range.
 struct Sin {
   GABLE_FUNCTOR("sin", input, 0, 1)
+  static bool in_fast_range(float x) { return math::abs(x) <= math::kSinCosLimit; }
+  float fast_fwd(float x) const { return math::fast_sin(x); }
+  float fast_bwd(float x, float dy) const { return dy * math::fast_cos(x); }
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::sin(x); }
+  GABLE_HD V fwd(V x) const {
+    return math::sin(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V x, V dy) const { return dy * math::cos(x); }
+  GABLE_HD V bwd(V x, V dy) const {
+    return dy * math::cos(x);
+  }
 };
 struct Cos {
   GABLE_FUNCTOR("cos", input, 0, 1)
+  static bool in_fast_range(float x) { return math::abs(x) <= math::kSinCosLimit; }
+  float fast_fwd(float x) const { return math::fast_cos(x); }
+  float fast_bwd(float x, float dy) const { return -dy * math::fast_sin(x); }
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::cos(x); }
+  GABLE_HD V fwd(V x) const {
+    return math::cos(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V x, V dy) const { return -dy * math::sin(x); }
+  GABLE_HD V bwd(V x, V dy) const {
+    return -dy * math::sin(x);
+  }
 };
 struct Floor {
   GABLE_FUNCTOR("floor", nothing, 1, 0)
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::floor(x); }
+  GABLE_HD V fwd(V x) const {
+    return math::floor(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V, V) const { return V(0); }
+  GABLE_HD V bwd(V, V) const {
+    return V(0);
+  }
 };
 struct Ceil {
   GABLE_FUNCTOR("ceil", nothing, 1, 0)
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::ceil(x); }
+  GABLE_HD V fwd(V x) const {
+    return math::ceil(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V, V) const { return V(0); }
+  GABLE_HD V bwd(V, V) const {
+    return V(0);
+  }
 };
 /// To the nearest integer, halves to even (as NumPy and PyTorch).
 struct Round {
   GABLE_FUNCTOR("round", nothing, 1, 0)
   template <class V>
-  GABLE_HD V fwd(V x) const { return math::rint(x); }
+  GABLE_HD V fwd(V x) const {
+    return math::rint(x);
+  }
   template <class V>
-  GABLE_HD V bwd(V, V) const { return V(0); }
+  GABLE_HD V bwd(V, V) const {
+    return V(0);
+  }
 };
 
 // --- predicates: T -> bool
@@ -294,129 +414,32 @@ struct Round {
 struct IsNan {
   GABLE_FUNCTOR("isnan", nothing, 1, 0)
   template <class V>
-  GABLE_HD bool fwd(V x) const { return math::is_nan(x); }
+  GABLE_HD bool fwd(V x) const {
+    return math::is_nan(x);
+  }
 };
 struct IsInf {
   GABLE_FUNCTOR("isinf", nothing, 1, 0)
   template <class V>
-  GABLE_HD bool fwd(V x) const { return !math::is_nan(x) && math::is_nan(x - x); }
+  GABLE_HD bool fwd(V x) const {
+    return math::abs(x) == std::numeric_limits<V>::infinity();
+  }
 };
 struct IsFinite {
   GABLE_FUNCTOR("isfinite", nothing, 1, 0)
   template <class V>
-  GABLE_HD bool fwd(V x) const { return !math::is_nan(x - x); }
+  GABLE_HD bool fwd(V x) const {
+    return !math::is_nan(x - x);
+  }
 };
 struct LogicalNot {
   GABLE_FUNCTOR("logical_not", nothing, 1, 0)
   template <class V>
-  GABLE_HD bool fwd(V x) const { return x == V(0); }
+  GABLE_HD bool fwd(V x) const {
+    return x == V(0);
+  }
 };
 
 #undef GABLE_FUNCTOR
-
-// --- binary: (T, T) -> T. bwd gives the gradients of both inputs; `saves` is false where it
-// reads neither.
-
-#define GABLE_BINARY_FUNCTOR(text, reads_inputs, flop_count, special_count) \
-  static constexpr const char* name = text;                                 \
-  static constexpr bool saves = reads_inputs;                               \
-  static constexpr int flops = flop_count;                                  \
-  static constexpr int special = special_count;
-
-template <class V>
-using Pair = std::pair<V, V>;
-
-struct Add {
-  GABLE_BINARY_FUNCTOR("add", false, 1, 0)
-  template <class V>
-  GABLE_HD V fwd(V a, V b) const { return static_cast<V>(a + b); }
-  template <class V>
-  GABLE_HD Pair<V> bwd(V, V, V dy) const { return {dy, dy}; }
-};
-struct Sub {
-  GABLE_BINARY_FUNCTOR("sub", false, 1, 0)
-  template <class V>
-  GABLE_HD V fwd(V a, V b) const { return static_cast<V>(a - b); }
-  template <class V>
-  GABLE_HD Pair<V> bwd(V, V, V dy) const { return {dy, -dy}; }
-};
-struct Mul {
-  GABLE_BINARY_FUNCTOR("mul", true, 1, 0)
-  template <class V>
-  GABLE_HD V fwd(V a, V b) const { return static_cast<V>(a * b); }
-  template <class V>
-  GABLE_HD Pair<V> bwd(V a, V b, V dy) const { return {dy * b, dy * a}; }
-};
-struct Div {
-  GABLE_BINARY_FUNCTOR("div", true, 1, 0)
-  template <class V>
-  GABLE_HD V fwd(V a, V b) const { return a / b; }
-  template <class V>
-  GABLE_HD Pair<V> bwd(V a, V b, V dy) const { return {dy / b, -dy * a / (b * b)}; }
-};
-struct Pow {
-  GABLE_BINARY_FUNCTOR("pow", true, 0, 1)
-  template <class V>
-  GABLE_HD V fwd(V a, V b) const { return math::pow(a, b); }
-  template <class V>
-  GABLE_HD Pair<V> bwd(V a, V b, V dy) const {
-    const V da = b == V(0) ? V(0) : dy * b * math::pow(a, b - V(1));
-    const V db = a == V(0) && b >= V(0) ? V(0) : dy * math::pow(a, b) * math::log(a);
-    return {da, db};
-  }
-};
-struct Atan2 {
-  GABLE_BINARY_FUNCTOR("atan2", true, 0, 1)
-  template <class V>
-  GABLE_HD V fwd(V a, V b) const { return math::atan2(a, b); }
-  template <class V>
-  GABLE_HD Pair<V> bwd(V a, V b, V dy) const {
-    const V r = dy / (a * a + b * b);
-    return {b * r, -a * r};
-  }
-};
-/// NaN where either is NaN; equal inputs share the gradient in halves, as PyTorch.
-struct Maximum {
-  GABLE_BINARY_FUNCTOR("maximum", true, 1, 0)
-  template <class V>
-  GABLE_HD V fwd(V a, V b) const { return a > b || math::is_nan(a) ? a : b; }
-  template <class V>
-  GABLE_HD Pair<V> bwd(V a, V b, V dy) const {
-    const V to_a = a > b ? dy : (a == b ? dy * V(0.5) : V(0));
-    return {to_a, dy - to_a};
-  }
-};
-struct Minimum {
-  GABLE_BINARY_FUNCTOR("minimum", true, 1, 0)
-  template <class V>
-  GABLE_HD V fwd(V a, V b) const { return a < b || math::is_nan(a) ? a : b; }
-  template <class V>
-  GABLE_HD Pair<V> bwd(V a, V b, V dy) const {
-    const V to_a = a < b ? dy : (a == b ? dy * V(0.5) : V(0));
-    return {to_a, dy - to_a};
-  }
-};
-
-// --- comparisons and logic: (T, T) -> bool
-
-#define GABLE_COMPARE_FUNCTOR(Type, text, expression)    \
-  struct Type {                                          \
-    GABLE_BINARY_FUNCTOR(text, false, 1, 0)              \
-    template <class V>                                   \
-    GABLE_HD bool fwd(V a, V b) const {                  \
-      return expression;                                 \
-    }                                                    \
-  };
-GABLE_COMPARE_FUNCTOR(Eq, "eq", a == b)
-GABLE_COMPARE_FUNCTOR(Ne, "ne", a != b)
-GABLE_COMPARE_FUNCTOR(Lt, "lt", a < b)
-GABLE_COMPARE_FUNCTOR(Le, "le", a <= b)
-GABLE_COMPARE_FUNCTOR(Gt, "gt", a > b)
-GABLE_COMPARE_FUNCTOR(Ge, "ge", a >= b)
-GABLE_COMPARE_FUNCTOR(LogicalAnd, "logical_and", a != V(0) && b != V(0))
-GABLE_COMPARE_FUNCTOR(LogicalOr, "logical_or", a != V(0) || b != V(0))
-GABLE_COMPARE_FUNCTOR(LogicalXor, "logical_xor", (a != V(0)) != (b != V(0)))
-#undef GABLE_COMPARE_FUNCTOR
-#undef GABLE_BINARY_FUNCTOR
 
 }  // namespace gable

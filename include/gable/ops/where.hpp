@@ -17,7 +17,8 @@ struct WhereArgs {
   TensorView<const T> a;
   TensorView<const T> b;
   [[nodiscard]] Cost cost() const {
-    return {.flops = out.numel(), .bytes_read = condition.bytes() + out.bytes(),
+    return {.flops = out.numel(),
+            .bytes_read = condition.bytes() + out.bytes(),
             .bytes_written = out.bytes()};
   }
 };
@@ -42,8 +43,7 @@ struct LerpArgs {
   TensorView<const T> b;
   TensorView<const T> weight;
   [[nodiscard]] Cost cost() const {
-    return {.flops = 4 * out.numel(), .bytes_read = 3 * out.bytes(),
-            .bytes_written = out.bytes()};
+    return {.flops = 4 * out.numel(), .bytes_read = 3 * out.bytes(), .bytes_written = out.bytes()};
   }
 };
 
@@ -82,8 +82,8 @@ Shape broadcast_all(Where where, const Tensor<T>& first, const Rest&... rest) {
 }
 
 template <Element T>
-void where_out(Where where, const Tensor<T>& out, const Tensor<bool>& condition,
-               const Tensor<T>& a, const Tensor<T>& b) {
+void where_out(Where where, const Tensor<T>& out, const Tensor<bool>& condition, const Tensor<T>& a,
+               const Tensor<T>& b) {
   const Shape shape = broadcast_all(where, condition, a, b);
   check_out(where, out, a, shape);
   const TensorView<T> target = out.write_view(where);
@@ -132,9 +132,7 @@ struct WhereOp : OpBase {
     if (recording()) condition.save(c);
     return out;
   }
-  Grads<3> backward(const Tensor<T>& dy)
-    requires FloatElement<T>
-  {
+  Grads<3> backward(const Tensor<T>& dy) requires FloatElement<T> {
     const Tensor<bool>& c = condition.get(name);
     const Tensor<T> zero = scalar(T{}, dy.device());
     Grads<3> out;
@@ -161,12 +159,9 @@ struct MaskedFillOp : OpBase {
     if (recording()) mask.save(m);
     return out;
   }
-  Grads<2> backward(const Tensor<T>& dy)
-    requires FloatElement<T>
-  {
+  Grads<2> backward(const Tensor<T>& dy) requires FloatElement<T> {
     const Tensor<T> zero = scalar(T{}, dy.device());
-    return {sum_to(detail::where_new(name, mask.get(name), zero, dy), shape_x).any(),
-            AnyTensor()};
+    return {sum_to(detail::where_new(name, mask.get(name), zero, dy), shape_x).any(), AnyTensor()};
   }
 };
 
@@ -208,7 +203,7 @@ struct LerpOp : OpBase {
 /// Elements of `a` where `condition` is true, else of `b`, all three broadcast. Any dtype. Not
 /// chosen elements do not matter, NaN included. Throws ShapeError, DeviceError.
 template <TensorLike A, TensorLike B>
-  requires std::same_as<element_of<A>, element_of<B>>
+requires std::same_as<element_of<A>, element_of<B>>
 auto where(const Tensor<bool>& condition, const A& a, const B& b) {
   return apply(WhereOp<element_of<A>>{}, condition, a, b);
 }
@@ -225,8 +220,8 @@ auto where(const Tensor<bool>& condition, const S& a, const B& b) {
   return apply(WhereOp<T>{}, condition, scalar(value, condition.device()), b);
 }
 template <Element T>
-const Tensor<T>& where_out(const Tensor<T>& out, const Tensor<bool>& condition,
-                           const Tensor<T>& a, const Tensor<T>& b) {
+const Tensor<T>& where_out(const Tensor<T>& out, const Tensor<bool>& condition, const Tensor<T>& a,
+                           const Tensor<T>& b) {
   detail::where_out("where", out, condition, a, b);
   return out;
 }
@@ -237,8 +232,8 @@ auto masked_fill(const X& x, const Tensor<bool>& mask, Scalar value) {
   return apply(MaskedFillOp<element_of<X>>{value}, x, mask);
 }
 template <Element T>
-const Tensor<T>& masked_fill_out(const Tensor<T>& out, const Tensor<T>& x,
-                                 const Tensor<bool>& mask, Scalar value) {
+const Tensor<T>& masked_fill_out(const Tensor<T>& out, const Tensor<T>& x, const Tensor<bool>& mask,
+                                 Scalar value) {
   check(x.defined() && mask.defined(), "masked_fill",
         "expected defined tensors, got an undefined one");
   detail::where_out("masked_fill", out, mask,
@@ -253,13 +248,13 @@ const Tensor<T>& masked_fill_(const Tensor<T>& x, const Tensor<bool>& mask, Scal
 /// a + weight (b - a), all three broadcast; exactly a for weight 0 and b for weight 1 (finite
 /// operands). Floating point.
 template <FloatTensorLike A, FloatTensorLike B, FloatTensorLike W>
-  requires(std::same_as<element_of<A>, element_of<B>> &&
-           std::same_as<element_of<A>, element_of<W>>)
-auto lerp(const A& a, const B& b, const W& weight) {
+requires(std::same_as<element_of<A>, element_of<B>>&&
+             std::same_as<element_of<A>, element_of<W>>) auto lerp(const A& a, const B& b,
+                                                                   const W& weight) {
   return apply(LerpOp<element_of<A>>{}, a, b, weight);
 }
 template <FloatTensorLike A, FloatTensorLike B>
-  requires std::same_as<element_of<A>, element_of<B>>
+requires std::same_as<element_of<A>, element_of<B>>
 auto lerp(const A& a, const B& b, double weight) {
   return apply(BinaryOp<LerpScalar, element_of<A>>(LerpScalar{weight}), a, b);
 }

@@ -51,21 +51,27 @@ class StridedLoop {
   /// Strides along a row.
   [[nodiscard]] const Offsets& row_strides() const { return strides_[last()]; }
 
+  /// The merged dimensions, outermost first; the last is the row.
+  [[nodiscard]] int rank() const { return rank_; }
+  [[nodiscard]] int64_t size(int d) const { return sizes_[static_cast<size_t>(d)]; }
+  [[nodiscard]] const Offsets& strides(int d) const { return strides_[static_cast<size_t>(d)]; }
+
   /// Calls row(offsets, length) for pieces of rows that cover elements [begin, end) of the visit.
   template <class Row>
   void visit(int64_t begin, int64_t end, Row&& row) const {
     if (begin >= end) return;  // a row may be empty
-    if (begin >= end) return;
     const int64_t length = row_length();
-    int64_t index = begin / length;
     int64_t column = begin % length;
+    std::array<int64_t, kMaxRank> coordinates{};
+    Offsets row_start = offsets_of_row(begin / length, coordinates);
     while (begin < end) {
-      Offsets at = offsets_of_row(index++);
+      Offsets at = row_start;
       for (size_t k = 0; k < N; ++k) at[k] += column * row_strides()[k];
       const int64_t piece = std::min(length - column, end - begin);
       row(at, piece);
       begin += piece;
       column = 0;
+      advance_row(row_start, coordinates);
     }
   }
 
@@ -93,15 +99,26 @@ class StridedLoop {
     strides_[last()] = strides;
   }
 
-  [[nodiscard]] Offsets offsets_of_row(int64_t index) const {
+  Offsets offsets_of_row(int64_t index, std::array<int64_t, kMaxRank>& coordinates) const {
     Offsets at{};
     for (int d = rank_ - 2; d >= 0; --d) {
       const auto i = static_cast<size_t>(d);
-      const int64_t coordinate = index % sizes_[i];
+      coordinates[i] = index % sizes_[i];
       index /= sizes_[i];
-      for (size_t k = 0; k < N; ++k) at[k] += coordinate * strides_[i][k];
+      for (size_t k = 0; k < N; ++k) at[k] += coordinates[i] * strides_[i][k];
     }
     return at;
+  }
+
+  // Without divisions, since rows may be short.
+  void advance_row(Offsets& at, std::array<int64_t, kMaxRank>& coordinates) const {
+    for (int d = rank_ - 2; d >= 0; --d) {
+      const auto i = static_cast<size_t>(d);
+      for (size_t k = 0; k < N; ++k) at[k] += strides_[i][k];
+      if (++coordinates[i] < sizes_[i]) return;
+      for (size_t k = 0; k < N; ++k) at[k] -= sizes_[i] * strides_[i][k];
+      coordinates[i] = 0;
+    }
   }
 
   std::array<int64_t, kMaxRank> sizes_{};
