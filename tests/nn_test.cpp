@@ -7,10 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "gable/nn/activation.hpp"
-#include "gable/nn/linear.hpp"
-#include "gable/nn/norm.hpp"
-#include "gable/nn/sequential.hpp"
+#include "gable/nn/nn.hpp"
 
 namespace gable::nn {
 namespace {
@@ -257,6 +254,44 @@ TEST(Layers, ActivationsAndNorms) {
   no_affine.eval();  // uses the batch's statistics all the same
   EXPECT_NEAR(no_affine(x).value()(0, 0), -1.0F, 1e-4F);
   EXPECT_HAS(message_of([&] { (void)BatchNorm2d<float>(2)(x); }), "(N, C, H, W), got (2, 2)");
+}
+
+TEST(Layers, Embedding) {
+  Embedding<bfloat16> table(5, 3, 1);
+  const auto indices = from_data<int64_t>({4, 1, 4, 0}, {2, 2});
+  const Variable<bfloat16> y = table(indices);
+  EXPECT_EQ(concat(y.shape()), "(2, 2, 3)");
+  EXPECT_EQ(y.value()(0, 0, 2), table.weight.value()(4, 2));
+  EXPECT_EQ(y.value()(0, 1, 2), bfloat16(0.0F));
+  y.backward(ones<bfloat16>({2, 2, 3}));
+  EXPECT_EQ(values(table.weight.grad().select(1, 0)), (std::vector<double>{1, 0, 0, 0, 2}));
+  EXPECT_HAS(message_of([&] { (void)table.forward(Variable<bfloat16>(ones<bfloat16>({1}))); }),
+             "got Embedding(5, 3)");
+}
+
+TEST(Layers, ConvolutionsPoolingSoftmax) {
+  const Variable<float> x(randn<float>({2, 4, 9, 8}));
+  Sequential<float> net;
+  net.add<Conv2d>(4, 6, Size2d(3, 2), Conv2dLayerOptions{.stride = 2, .groups = 2});
+  net.add<MaxPool2d>(2);
+  net.add<Flatten>();
+  net.add<Softmax>();
+  const Variable<float> y = net(x);  // (2, 6, 4, 4), (2, 6, 2, 2), (2, 24)
+  EXPECT_EQ(concat(y.shape()), "(2, 24)");
+  double sum = 0;
+  for (const double v : values(y.value().select(0, 1))) sum += v;
+  EXPECT_NEAR(sum, 1, 1e-6);
+  EXPECT_EQ(net.num_parameters(), 6 * 2 * 3 * 2 + 6);
+  EXPECT_HAS(to_string(net), "(0): Conv2d(4, 6, kernel 3x2, stride 2, groups 2)\n");
+  EXPECT_EQ(
+      concat(
+          Conv1d<float>(4, 5, 3, {.padding = 1})(Variable<float>(randn<float>({2, 4, 7}))).shape()),
+      "(2, 5, 7)");
+  EXPECT_EQ(concat(ConvTranspose2d<float>(4, 3, 2, {.stride = 2})(x).shape()), "(2, 3, 18, 16)");
+  EXPECT_EQ(concat(AvgPool2d<float>(2)(x).shape()), "(2, 4, 4, 4)");
+  EXPECT_EQ(concat(AdaptiveAvgPool2d<float>(1)(x).shape()), "(2, 4, 1, 1)");
+  EXPECT_NEAR(std::exp(LogSoftmax<float>(1)(y).value()(0, 0)), 1.0 / 24, 0.05);
+  EXPECT_THROW(Conv2d<float>(4, 6, 3, {.groups = 4}), TypeError);
 }
 
 TEST(Init, DefaultBoundsArePyTorchs) {
