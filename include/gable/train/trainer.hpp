@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: Apache-2.0
+// Trainer<T>: the training loop with evaluation, callbacks, checkpoints and exact resume.
+#pragma once
+
+#include <atomic>
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "gable/data/loader.hpp"
+#include "gable/nn/module.hpp"
+#include "gable/ops/cast.hpp"
+#include "gable/optim/optimizer.hpp"
+#include "gable/optim/schedule.hpp"
+#include "gable/train/callback.hpp"
+
+namespace gable::train {
+
+struct TrainerOptions {
+  /// Learning rate by step; empty leaves the optimizer's own.
+  optim::Schedule schedule = {};
+  /// Seeds default_generator() (dropout) when the trainer is made.
+  uint64_t seed = 0;
+  /// Clips the norm of all gradients together; 0 does not.
+  double clip_norm = 0;
+  /// Multiplies the loss before backward, so that gradients of half do not underflow; they are
+  /// divided again in the update. A step whose gradients are not finite is skipped then, and the
+  /// scale halved. 1 does nothing.
+  double loss_scale = 1;
+  Device device = kCpu;
+  /// Kept in every checkpoint beside the trainer's own entries ("gable.*").
+  io::Metadata metadata = {};
+};
+
+struct Evaluation {
+  double loss = 0;      ///< mean over samples
+  double accuracy = 0;  ///< fraction of samples whose greatest logit is the label's
+  int64_t samples = 0;
+};
+
+/// The part of Trainer<T> that does not depend on T.
+class TrainerBase {
+ public:
+  virtual ~TrainerBase() = default;
+  TrainerBase(const TrainerBase&) = delete;
+  TrainerBase& operator=(const TrainerBase&) = delete;
+
+  /// Callbacks run in the order in which they were added.
+  void add(std::shared_ptr<Callback> callback);
+  template <class C, class... Args>
+  C& add(Args&&... args) {
+    auto callback = std::make_shared<C>(std::forward<Args>(args)...);
+    C& reference = *callback;
+    add(std::shared_ptr<Callback>(std::move(callback)));
+    return reference;
+  }
+
+  /// Trains until `epochs` epochs of the whole run are done, from the start or from where a loaded
+  /// checkpoint was, and evaluates on `test` (may be null) after each. Throws Error, naming the
+  /// step, for a loss that is not finite; parameters are as before that step
+  /// then.
+  StopReason fit(const data::Loader& train, const data::Loader* test, int64_t epochs);
+  StopReason fit(const data::Loader& train, const data::Loader& test, int64_t epochs) {
+    return fit(train, &test, epochs);
+  }
+  /// Loss and top-1 accuracy in evaluation mode, without recording. The mode is restored.
+  [[nodiscard]] Evaluation evaluate(const data::Loader& loader);
+  /// Ends fit() after the current step. May be called from callbacks and other threads.
+  void request_stop(StopReason reason = StopReason::stopped) { stop_.store(reason); }
+
+  /// Everything that the run's future depends on, in one safetensors file, written atomically:
+  /// model ("model.*") and optimizer ("optimizer.*"), position, random numbers, sums of the
+  /// unfinished epoch, callbacks.
+  void save_checkpoint(const std::filesystem::path& path) const;
+  /// Continues bit for bit where save_checkpoint was called, given equal data, options and build.
+  /// Add callbacks before. Throws FormatError or FileError for a bad file and Error for one of
+  /// another model or optimizer; nothing is changed then.
+  void load_checkpoint(const std::filesystem::path& path);
+
+  /// Epochs that are complete.
+  [[nodiscard]] int64_t epochs_done() const { return at_.epoch; }
+  /// Updates done (skipped ones count).
+  [[nodiscard]] int64_t steps_done() const { return at_.step; }
+  /// Updates skipped for gradients that were not finite under a loss scale.
+  [[nodiscard]] int64_t skipped_steps() const { return at_.skipped; }
+  [[nodiscard]] nn::AnyModule& model() { return model_; }
+  [[nodiscard]] optim::Optimizer& optimizer() { return optimizer_; }
+  [[nodiscard]] const TrainerOptions& options() const { return options_; }
+
+ protected:
+  TrainerBase(nn::AnyModule& model, optim::Optimizer& optimizer, TrainerOptions options);
+
+  struct BatchResult {
+    double loss = 0;
+    int64_t correct = 0;
+  };
+  /// Forward, and unless `scale` is 0 or the loss not finite, backward of scale * loss.
+  virtual BatchResult run_batch(const data::Batch& batch, double scale) = 0;
+  /// Rows of `logits` (N, classes) whose greatest value stands at the label.
+  [[nodiscard]] static int64_t count_correct(const Tensor<float>& logits,
+                                             const Tensor<int64_t>& labels);
+
+ private:
+  // Where a run is; all of it is in checkpoints.
+  struct Position {
+    int64_t epoch = 0;  // complete epochs
+    int64_t batch = 0;  // batches done of the next
+    int64_t step = 0;
+    int64_t skipped = 0;
+    double loss_scale = 1;
+    double loss_sum = 0;  // of the unfinished epoch, over samples
+    int64_t correct = 0;
+    int64_t samples = 0;
+    double seconds = 0;
+  };
+  class Timer;
+
+  StepEvent step(const data::Batch& batch);
+  void update(double loss);
+  [[nodiscard]] bool should_stop() const;
+  bool run_epoch(const data::Loader& train, const data::Loader* test, int64_t epochs);
+  StopReason end(StopReason reason);
+  bool evaluate_into(const data::Loader& loader, Evaluation& result);
+
+  nn::AnyModule& model_;
+  optim::Optimizer& optimizer_;
+  TrainerOptions options_;
+  std::vector<std::shared_ptr<Callback>> callbacks_;
+  Position at_;
+  std::string loader_text_;  // settings of the training data that a checkpoint was made with
+  std::atomic<StopReason> stop_{StopReason::finished};
+};
+
+/// Trains a classifier: images (N, C, H, W) to logits (N, classes). The model, the optimizer and
+/// the loss must outlive it.
+///
+///     train::Trainer<float> trainer(model, optimizer, [](const auto& logits, const auto& labels) {
+///       return cross_entropy(logits, labels);
+///     });
+///     trainer.add<train::ProgressBar>();
+///     trainer.fit(train_loader, test_loader, 10);
+template <FloatElement T>
+class Trainer final : public TrainerBase {
+ public:
+  /// Logits in Compute<T> (float for 16-bit models) and labels (N) to one element.
+  using Loss = std::function<Variable<Compute<T>>(const Variable<Compute<T>>& logits,
+                                                  const Tensor<int64_t>& labels)>;
+
+  Trainer(nn::Module<T>& model, optim::Optimizer& optimizer, Loss loss, TrainerOptions options = {})
+      : TrainerBase(model, optimizer, std::move(options)), module_(model), loss_(std::move(loss)) {}
+
+ private:
+  BatchResult run_batch(const data::Batch& batch, double scale) override {
+    using C = Compute<T>;
+    const Device device = options().device;
+    const Tensor<int64_t> labels = batch.labels.to(device);
+    const Variable<T> images(batch.images.to(device).template to<T>());
+    const Variable<C> logits = cast<C>(module_(images));
+    const Variable<C> loss = loss_(logits, labels);
+    BatchResult result{.loss = loss.item(),
+                       .correct = count_correct(logits.value().template to<float>(), labels)};
+    if (scale != 0 && std::isfinite(result.loss))
+      loss.backward(full_like(loss.value(), static_cast<C>(scale)));
+    return result;
+  }
+
+  nn::Module<T>& module_;
+  Loss loss_;
+};
+
+}  // namespace gable::train
