@@ -53,8 +53,8 @@ data::Loader test_loader() {
 
 // A model with dropout (random numbers) and an optimizer with state.
 template <class T>
-struct Run {
-  explicit Run(TrainerOptions options = {})
+struct Job {
+  explicit Job(TrainerOptions options = {})
       : generator(7),
         model({3072, 32, 10}, {.dropout = 0.2}, generator),
         optimizer(model.parameters(), {.lr = 0.02, .momentum = 0.9, .nesterov = true}),
@@ -118,7 +118,7 @@ std::string without_times(const std::string& jsonl) {
 
 template <class T>
 void expect_exact_resume(const fs::path& folder, const std::vector<int64_t>& stops) {
-  Run<T> straight;
+  Job<T> straight;
   Record& expected = straight.trainer.template add<Record>();
   EXPECT_EQ(straight.trainer.fit(train_loader(), test_loader(), 4), StopReason::finished);
 
@@ -126,7 +126,7 @@ void expect_exact_resume(const fs::path& folder, const std::vector<int64_t>& sto
   std::string bytes;
   const fs::path path = folder / "run.safetensors";
   for (size_t part = 0; part <= stops.size(); ++part) {
-    Run<T> run({.seed = 100 + part});  // another seed, which the checkpoint must replace
+    Job<T> run({.seed = 100 + part});  // another seed, which the checkpoint must replace
     Record& record = run.trainer.template add<Record>();
     run.trainer.template add<Checkpoint>(path);
     if (part > 0)
@@ -160,18 +160,18 @@ TEST_F(TrainerFiles, ResumesBitForBitInsideEpochs) {
 TEST_F(TrainerFiles, ResumesBetweenEpochsWithoutDuplicateMetrics) {
   fs::create_directories(folder_ / "a");
   fs::create_directories(folder_ / "b");
-  Run<float> straight;
+  Job<float> straight;
   straight.trainer.add<MetricsWriter>(folder_ / "a");
   straight.trainer.fit(train_loader(), test_loader(), 4);
   const fs::path path = folder_ / "run.safetensors";
   {
-    Run<float> run;
+    Job<float> run;
     run.trainer.add<MetricsWriter>(folder_ / "b");
     run.trainer.fit(train_loader(), test_loader(), 2);
     run.trainer.save_checkpoint(path);
     run.trainer.fit(train_loader(), test_loader(), 3);  // a third epoch that is lost
   }
-  Run<float> run;
+  Job<float> run;
   run.trainer.add<MetricsWriter>(folder_ / "b");
   run.trainer.load_checkpoint(path);
   EXPECT_EQ(run.trainer.epochs_done(), 2);
@@ -186,7 +186,7 @@ TEST_F(TrainerFiles, ResumesBetweenEpochsWithoutDuplicateMetrics) {
 }
 
 TEST_F(TrainerFiles, LearnsAndReports) {
-  Run<float> run;
+  Job<float> run;
   Record& record = run.trainer.add<Record>();
   run.trainer.add<MetricsWriter>(folder_);
   run.trainer.fit(train_loader(), test_loader(), 4);
@@ -214,7 +214,7 @@ TEST_F(TrainerFiles, LearnsAndReports) {
 }
 
 TEST_F(TrainerFiles, NonFiniteLossNamesTheStep) {
-  Run<float> run;
+  Job<float> run;
   run.trainer.fit(train_loader(), nullptr, 1);
   const std::string before = run.bytes();
   run.model.parameters()[0].master().as<float>()(0, 0) = std::nanf("");
@@ -231,11 +231,11 @@ TEST_F(TrainerFiles, NonFiniteLossNamesTheStep) {
 
 TEST_F(TrainerFiles, RefusesForeignCheckpoints) {
   const fs::path path = folder_ / "a.safetensors";
-  Run<float> run;
+  Job<float> run;
   run.trainer.fit(train_loader(), nullptr, 1);
   run.trainer.save_checkpoint(path);
   {
-    Run<float> other;
+    Job<float> other;
     other.trainer.load_checkpoint(path);
     EXPECT_THROW(other.trainer.fit(train_loader(32), nullptr, 2), Error);
   }
@@ -243,7 +243,7 @@ TEST_F(TrainerFiles, RefusesForeignCheckpoints) {
   optim::SGD sgd(small.parameters(), {});
   Trainer<float> wrong_model(small, sgd, &squared_loss<float>);
   EXPECT_THROW(wrong_model.load_checkpoint(path), Error);
-  Run<float> fresh;
+  Job<float> fresh;
   optim::AdamW adam(fresh.model.parameters());
   Trainer<float> wrong_optimizer(fresh.model, adam, &squared_loss<float>);
   const std::string before = fresh.bytes();
@@ -259,7 +259,7 @@ TEST_F(TrainerFiles, EarlyStopRemembersAcrossResume) {
   const fs::path path = folder_ / "a.safetensors";
   auto frozen = [] { return TrainerOptions{}; };
   auto run_until = [&](bool resume, int64_t epochs) {
-    Run<float> run(frozen());
+    Job<float> run(frozen());
     run.optimizer.set_lr(0);
     optim::SGD still(run.model.parameters(), {.lr = 0});
     Trainer<float> trainer(run.model, still, &squared_loss<float>);
@@ -280,7 +280,7 @@ TEST_F(TrainerFiles, SignalStopsAfterTheStep) {
       if (e.step == 2) std::raise(SIGINT);
     }
   };
-  Run<float> run;
+  Job<float> run;
   run.trainer.add<Raise>();
   run.trainer.add<Checkpoint>(folder_ / "a.safetensors");
   {
@@ -297,8 +297,8 @@ TEST_F(TrainerFiles, SignalStopsAfterTheStep) {
 }
 
 TEST_F(TrainerFiles, LossScaleOfHalf) {
-  Run<half> plain;
-  Run<half> scaled({.loss_scale = 256});
+  Job<half> plain;
+  Job<half> scaled({.loss_scale = 256});
   plain.trainer.fit(train_loader(), nullptr, 1);
   scaled.trainer.fit(train_loader(), nullptr, 1);
   EXPECT_EQ(scaled.trainer.skipped_steps(), 0);
@@ -309,7 +309,7 @@ TEST_F(TrainerFiles, LossScaleOfHalf) {
     worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]));
   EXPECT_LT(worst, 1e-2);
   // a scale that overflows is halved until it fits, and the skipped steps are counted
-  Run<half> high({.loss_scale = 0x1p24});
+  Job<half> high({.loss_scale = 0x1p24});
   high.trainer.fit(train_loader(), nullptr, 2);
   EXPECT_GT(high.trainer.skipped_steps(), 0);
   EXPECT_LT(high.trainer.skipped_steps(), 10);
@@ -318,7 +318,7 @@ TEST_F(TrainerFiles, LossScaleOfHalf) {
 }
 
 TEST_F(TrainerFiles, ProgressWithoutTerminalIsPlainLines) {
-  Run<float> run;
+  Job<float> run;
   const fs::path path = folder_ / "log";
   std::FILE* out = std::fopen(path.c_str(), "w");
   run.trainer.add<ProgressBar>(out, 0);
