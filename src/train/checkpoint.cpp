@@ -113,4 +113,11 @@ void TrainerBase::load_checkpoint(const std::filesystem::path& path) {
   default_generator().set_state(random);
 }
 
+io::Metadata load_model(const std::filesystem::path& path, nn::AnyModule& model) {
+  io::Safetensors file = io::load_safetensors(path);
+  const StateDict weights = part(file.tensors, "model.");
+  model.load_state_dict(weights.size() > 0 ? weights : file.tensors);
+  return std::move(file.metadata);
+}
+
 }  // namespace gable::train

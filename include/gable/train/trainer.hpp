@@ -135,6 +135,10 @@ class TrainerBase {
   std::atomic<StopReason> stop_{StopReason::finished};
 };
 
+/// Loads the weights of a checkpoint, or of a file that holds a model's state dict alone, into
+/// `model`. Returns the file's metadata. Throws as load_state_dict and load_safetensors do.
+io::Metadata load_model(const std::filesystem::path& path, nn::AnyModule& model);
+
 /// Trains a classifier: images (N, C, H, W) to logits (N, classes). The model, the optimizer and
 /// the loss must outlive it.
 ///
