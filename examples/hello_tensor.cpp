@@ -3,6 +3,7 @@
 #include <cstdio>
 
 #include "gable/gable.hpp"
+#include "gable/ops/matmul.hpp"
 
 using namespace gable;
 

@@ -21,7 +21,10 @@ constexpr std::array kColumns = {
 
 std::string csv_header() {
   std::string text;
-  for (const char* c : kColumns) text += (text.empty() ? "" : ",") + std::string(c);
+  for (const char* c : kColumns) {
+    if (!text.empty()) text += ',';
+    text += c;
+  }
   return text;
 }
 
@@ -77,9 +80,10 @@ void MetricsWriter::on_epoch(TrainerBase&, const EpochEvent& e) {
 
 void MetricsWriter::write() const {
   std::string json;
-  std::string csv = csv_header() + "\n";
-  for (const std::string& line : json_) json += line + "\n";
-  for (const std::string& line : csv_) csv += line + "\n";
+  std::string csv = csv_header();
+  csv += '\n';
+  for (const std::string& line : json_) json.append(line).push_back('\n');
+  for (const std::string& line : csv_) csv.append(line).push_back('\n');
   io::write_file(folder_ / "metrics.jsonl", json);
   io::write_file(folder_ / "metrics.csv", csv);
 }
