@@ -14,6 +14,8 @@
 namespace gable {
 namespace cpu {
 
+inline constexpr int64_t kRowLanes = 8;  // independent states of a short dense row
+
 template <class R, class T, class Out>
 class ReduceBody final : public ReduceStates {
   using V = Compute<T>;
@@ -42,6 +44,16 @@ class ReduceBody final : public ReduceStates {
     auto shift_of = [shifts](int64_t j) { return R::shifted ? shifts[j] : 0.0; };
     if (n == 1) {
       State s = states[0];
+      if (step == 1 && rows >= 2 * kRowLanes) {
+        State lanes[kRowLanes];
+        std::fill_n(lanes, kRowLanes, R::template init<State>());
+        for (; rows >= kRowLanes; rows -= kRowLanes, x += kRowLanes)
+          for (int64_t j = 0; j < kRowLanes; ++j)
+            lanes[j] = r.step(lanes[j], convert<V>(x[j]), shift_of(0));
+        for (int64_t half = kRowLanes / 2; half > 0; half /= 2)
+          for (int64_t j = 0; j < half; ++j) lanes[j] = R::combine(lanes[j], lanes[j + half]);
+        s = R::combine(s, lanes[0]);
+      }
       for (; rows > 0; --rows, x += step) s = r.step(s, convert<V>(*x), shift_of(0));
       states[0] = s;
       return;

@@ -64,8 +64,7 @@ namespace {
 
 constexpr int64_t kChunk = 32768;     // values that one task reduces
 constexpr int64_t kColumns = 512;     // states that stay in the first-level cache
-constexpr int64_t kLanes = 64;        // states of one output's dense row
-constexpr int64_t kFewLanes = 16;     // the same of a short row
+constexpr int64_t kLanes = 64;        // states of one output's long dense row
 constexpr int64_t kEnoughTasks = 64;  // no output is split to make more
 
 class Driver {
@@ -125,10 +124,10 @@ class Driver {
     const double shift = body_.shift != nullptr ? body_.shift[output.shift] : 0;
     const int64_t length = plan_.inner().size;
     const int64_t step = plan_.inner().x;
-    // A dense row is taken as rows of some columns, which vectorize, and folded at the end.
+    // A long dense row is taken as rows of some columns, which vectorize, and folded at the end.
     const int64_t row = std::min(length, end - begin);
-    const bool narrow = step != 1 || row < 2 * kFewLanes;
-    const int64_t lanes = narrow ? 1 : row < 8 * kLanes ? kFewLanes : kLanes;
+    const bool narrow = step != 1 || row < 8 * kLanes;
+    const int64_t lanes = narrow ? 1 : kLanes;
     Byte* s = states.bytes.data();
     body_.init(s, lanes);
     if (body_.shift != nullptr) std::fill_n(states.shifts.data(), lanes, shift);
@@ -163,7 +162,7 @@ class Driver {
     if (parts_ == 1) rows = plan_.count;
     // Short dense rows are taken several at once.
     if (inner.x == 1 && plan_.inner().x == m)
-      fold_ = std::max<int64_t>(1, std::min<int64_t>(128 / m, plan_.inner().size));
+      fold_ = std::max<int64_t>(1, std::min<int64_t>(64 / m, plan_.inner().size));
 
     const Scratch<Byte> partial(parts_ > 1 ? parts_ * plan_.outputs * body_.bytes : 0);
     const int64_t grain = std::max<int64_t>(1, kChunk / std::max<int64_t>(1, rows * block));
