@@ -13,6 +13,7 @@
 #include "gable/data/synthetic.hpp"
 #include "gable/io/atomic_file.hpp"
 #include "gable/models/mlp.hpp"
+#include "gable/ops/loss.hpp"
 #include "gable/optim/adamw.hpp"
 #include "gable/optim/sgd.hpp"
 #include "gable/train/callbacks.hpp"
@@ -23,15 +24,9 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Mean squared distance to one-hot targets.
 template <class C>
-Variable<C> squared_loss(const Variable<C>& logits, const Tensor<int64_t>& labels) {
-  const Tensor<C> target = zeros<C>(logits.shape());
-  for (int64_t n = 0; n < labels.numel(); ++n) target(n, labels(n)) = 1;
-  const Variable<C> squares = square(sub(logits, Variable<C>(target)));
-  const Tensor<C> weights =
-      full<C>({logits.numel(), 1}, static_cast<C>(1.0 / static_cast<double>(labels.numel())));
-  return reshape(matmul(reshape(squares, {1, logits.numel()}), weights), {});
+Variable<C> loss_of(const Variable<C>& logits, const Tensor<int64_t>& labels) {
+  return cross_entropy(logits, labels);
 }
 
 const data::TrainTest& set() {
@@ -57,10 +52,10 @@ struct Job {
   explicit Job(TrainerOptions options = {})
       : generator(7),
         model({3072, 32, 10}, {.dropout = 0.2}, generator),
-        optimizer(model.parameters(), {.lr = 0.02, .momentum = 0.9, .nesterov = true}),
-        trainer(model, optimizer, &squared_loss<Compute<T>>, with_schedule(std::move(options))) {}
+        optimizer(model.parameters(), {.lr = 0.01, .momentum = 0.9, .nesterov = true}),
+        trainer(model, optimizer, &loss_of<Compute<T>>, with_schedule(std::move(options))) {}
   static TrainerOptions with_schedule(TrainerOptions options) {
-    options.schedule = optim::OneCycle{.max_lr = 0.02, .total_steps = 4 * 5};
+    options.schedule = optim::OneCycle{.max_lr = 0.01, .total_steps = 4 * 5};
     return options;
   }
   [[nodiscard]] std::string bytes() const {
@@ -241,11 +236,11 @@ TEST_F(TrainerFiles, RefusesForeignCheckpoints) {
   }
   models::MLP<float> small({3072, 8, 10});
   optim::SGD sgd(small.parameters(), {});
-  Trainer<float> wrong_model(small, sgd, &squared_loss<float>);
+  Trainer<float> wrong_model(small, sgd, &loss_of<float>);
   EXPECT_THROW(wrong_model.load_checkpoint(path), Error);
   Job<float> fresh;
   optim::AdamW adam(fresh.model.parameters());
-  Trainer<float> wrong_optimizer(fresh.model, adam, &squared_loss<float>);
+  Trainer<float> wrong_optimizer(fresh.model, adam, &loss_of<float>);
   const std::string before = fresh.bytes();
   EXPECT_THROW(wrong_optimizer.load_checkpoint(path), Error);
   EXPECT_TRUE(fresh.bytes() == before) << "a refused checkpoint changed the model";
@@ -262,7 +257,7 @@ TEST_F(TrainerFiles, EarlyStopRemembersAcrossResume) {
     Job<float> run(frozen());
     run.optimizer.set_lr(0);
     optim::SGD still(run.model.parameters(), {.lr = 0});
-    Trainer<float> trainer(run.model, still, &squared_loss<float>);
+    Trainer<float> trainer(run.model, still, &loss_of<float>);
     trainer.add<EarlyStop>(3);
     trainer.add<Checkpoint>(path);
     if (resume) trainer.load_checkpoint(path);
@@ -307,7 +302,7 @@ TEST_F(TrainerFiles, LossScaleOfHalf) {
   double worst = 0;
   for (size_t i = 0; i < a.size(); ++i)
     worst = std::max(worst, std::abs(static_cast<double>(a[i]) - b[i]));
-  EXPECT_LT(worst, 1e-2);
+  EXPECT_LT(worst, 2e-2);  // rounding that momentum carries on
   // a scale that overflows is halved until it fits, and the skipped steps are counted
   Job<half> high({.loss_scale = 0x1p24});
   high.trainer.fit(train_loader(), nullptr, 2);
