@@ -31,8 +31,8 @@ AnyTensor AnyTensor::zeros(const Layout& layout, DType dtype, Device device) {
 
 AnyView AnyTensor::write_view(Where where) const {
   check(defined_, where, "expected a defined tensor as output, got an undefined one");
-  check(!layout_.overlaps_itself(), where,
-        "expected an output whose elements do not overlap, got ", layout_);
+  check(!layout_.overlaps_itself(), where, "expected an output whose elements do not overlap, got ",
+        layout_);
   storage_.bump_version();
   return view();
 }

@@ -27,9 +27,8 @@ void add_gradient(Pending& slot, const AnyTensor& gradient) {
   }
   if (!slot.owned) {
     // Sum in the wider of the two types.
-    const DType wide =
-        size_of(gradient.dtype()) > size_of(slot.value.dtype()) ? gradient.dtype()
-                                                               : slot.value.dtype();
+    const DType wide = size_of(gradient.dtype()) > size_of(slot.value.dtype()) ? gradient.dtype()
+                                                                               : slot.value.dtype();
     AnyTensor sum = AnyTensor::empty(slot.value.layout().like(), wide, slot.value.device());
     sum.copy_(slot.value);
     slot = {sum, true};

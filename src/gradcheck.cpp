@@ -34,9 +34,9 @@ GradcheckResult gradcheck(
   double worst_excess = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const Tensor<double> gradient = leaves[i].grad();
-    const std::vector<double> analytic = gradient.defined()
-                                             ? gradient.to_vector()
-                                             : std::vector<double>(static_cast<size_t>(inputs[i].numel()));
+    const std::vector<double> analytic =
+        gradient.defined() ? gradient.to_vector()
+                           : std::vector<double>(static_cast<size_t>(inputs[i].numel()));
     const std::vector<double> original = inputs[i].to_vector();
     const NoGrad no_grad;
     for (size_t e = 0; e < original.size(); ++e) {
@@ -46,8 +46,8 @@ GradcheckResult gradcheck(
         // A dense copy of input i with one element changed; strides do not matter to its value.
         std::vector<double> values = original;
         values[e] += delta;
-        moved[i] = Variable<double>(
-            from_data<double>(std::span<const double>(values), inputs[i].shape(), inputs[i].device()));
+        moved[i] = Variable<double>(from_data<double>(std::span<const double>(values),
+                                                      inputs[i].shape(), inputs[i].device()));
         return weighted_sum(f(moved).value(), w);
       };
       const double numeric = (at(options.step) - at(-options.step)) / (2 * options.step);

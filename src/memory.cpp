@@ -32,8 +32,7 @@ constexpr bool kCaching = true;
 int64_t size_class(int64_t bytes) {
   if (!kCaching) return bytes;
   if (bytes <= 512) return (bytes + kAlignment - 1) / kAlignment * kAlignment;
-  const int64_t eighth =
-      static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes - 1))) / 8;
+  const int64_t eighth = static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(bytes - 1))) / 8;
   return (bytes + eighth - 1) / eighth * eighth;
 }
 

@@ -8,7 +8,8 @@ namespace gable::cuda {
 
 namespace {
 [[noreturn]] void refuse(Where where) {
-  fail<DeviceError>(where, "expected device cpu, got cuda: this build of gable has no CUDA backend");
+  fail<DeviceError>(where,
+                    "expected device cpu, got cuda: this build of gable has no CUDA backend");
 }
 }  // namespace
 

@@ -16,8 +16,8 @@ Tensor<T>::Tensor(AnyTensor any, Where where) : any_(std::move(any)) {
 template <Element T>
 Tensor<T> Tensor<T>::view(const Shape& shape) const {
   const auto viewed = layout().view(shape);
-  check(viewed.has_value(), "view", "expected strides that can express ", shape, ", got ",
-        layout(), "; use reshape() to allow a copy");
+  check(viewed.has_value(), "view", "expected strides that can express ", shape, ", got ", layout(),
+        "; use reshape() to allow a copy");
   return with(*viewed);
 }
 
@@ -58,17 +58,18 @@ Tensor<T> arange(Compute<T> start, Compute<T> stop, Compute<T> step, Device devi
     const auto high = static_cast<int64_t>(s > 0 ? stop : start);
     if (low < high) {  // distances of 64-bit integers need 64 unsigned bits
       const uint64_t distance = static_cast<uint64_t>(high) - static_cast<uint64_t>(low);
-      const uint64_t stride = s > 0 ? static_cast<uint64_t>(s) : uint64_t{0} - static_cast<uint64_t>(s);
+      const uint64_t stride =
+          s > 0 ? static_cast<uint64_t>(s) : uint64_t{0} - static_cast<uint64_t>(s);
       const uint64_t n = (distance - 1) / stride + 1;
-      check<ShapeError>(n < (uint64_t{1} << 63), "arange", "expected fewer than 2^63 elements, got ", n);
+      check<ShapeError>(n < (uint64_t{1} << 63), "arange",
+                        "expected fewer than 2^63 elements, got ", n);
       count = static_cast<int64_t>(n);
     }
   } else {
-    check<TypeError>(std::isfinite(start) && std::isfinite(stop) && std::isfinite(step) &&
-                         step != 0,
-                     "arange", "expected finite bounds and a step other than 0, got ",
-                     static_cast<double>(start), ", ", static_cast<double>(stop), ", ",
-                     static_cast<double>(step));
+    check<TypeError>(
+        std::isfinite(start) && std::isfinite(stop) && std::isfinite(step) && step != 0, "arange",
+        "expected finite bounds and a step other than 0, got ", static_cast<double>(start), ", ",
+        static_cast<double>(stop), ", ", static_cast<double>(step));
     const double n = std::ceil((static_cast<double>(stop) - static_cast<double>(start)) /
                                static_cast<double>(step));
     check<ShapeError>(n < 9e18, "arange", "expected fewer than 2^63 elements, got ", n);
@@ -123,11 +124,11 @@ Tensor<T> from_blob(T* data, const Shape& shape, std::function<void(void*)> rele
                              dtype_of<T>, "from_blob"));
 }
 
-#define GABLE_INSTANTIATE(T)                                                               \
-  template class Tensor<T>;                                                                \
-  template Tensor<T> arange<T>(Compute<T>, Compute<T>, Compute<T>, Device);                \
-  template Tensor<T> eye<T>(int64_t, std::optional<int64_t>, Device);                      \
-  template Tensor<T> from_data<T>(std::span<const T>, const Shape&, Device);               \
+#define GABLE_INSTANTIATE(T)                                                 \
+  template class Tensor<T>;                                                  \
+  template Tensor<T> arange<T>(Compute<T>, Compute<T>, Compute<T>, Device);  \
+  template Tensor<T> eye<T>(int64_t, std::optional<int64_t>, Device);        \
+  template Tensor<T> from_data<T>(std::span<const T>, const Shape&, Device); \
   template Tensor<T> from_blob<T>(T*, const Shape&, std::function<void(void*)>, Device);
 GABLE_INSTANTIATE(float)
 GABLE_INSTANTIATE(double)

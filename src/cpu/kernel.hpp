@@ -16,10 +16,10 @@ void run(const Args& args) {
 
 #define GABLE_CPU_KERNEL(...) template void gable::cpu::run<__VA_ARGS__>(const __VA_ARGS__&);
 
-#define GABLE_CPU_KERNEL_FLOATS(Args)   \
-  GABLE_CPU_KERNEL(gable::Args<float>)  \
-  GABLE_CPU_KERNEL(gable::Args<double>) \
-  GABLE_CPU_KERNEL(gable::Args<gable::half>)   \
+#define GABLE_CPU_KERNEL_FLOATS(Args)        \
+  GABLE_CPU_KERNEL(gable::Args<float>)       \
+  GABLE_CPU_KERNEL(gable::Args<double>)      \
+  GABLE_CPU_KERNEL(gable::Args<gable::half>) \
   GABLE_CPU_KERNEL(gable::Args<gable::bfloat16>)
 #define GABLE_CPU_KERNEL_NUMERIC(Args)   \
   GABLE_CPU_KERNEL_FLOATS(Args)          \

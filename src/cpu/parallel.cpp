@@ -34,7 +34,7 @@ void detail::parallel_for_impl(int64_t n, int64_t grain, RangeFunction f, void* 
   const int64_t ranges = std::min<int64_t>(num_threads(), n / std::max<int64_t>(grain, 1));
   if (ranges > 1 && omp_in_parallel() == 0) {
     std::exception_ptr error;
-#pragma omp parallel for num_threads(static_cast<int>(ranges)) schedule(static, 1)
+#pragma omp parallel for num_threads(static_cast <int>(ranges)) schedule(static, 1)
     for (int64_t r = 0; r < ranges; ++r) {
       try {
         f(context, n * r / ranges, n * (r + 1) / ranges);

@@ -84,8 +84,8 @@ static void kernel(const RandomArgs<T>& a) {
   parallel_for((n + 3) / 4, kElementwiseGrain / 16, [&](int64_t begin, int64_t end) {
     for (int64_t block = begin; block < end; ++block) {
       const auto bits = philox(a.seed, a.offset + static_cast<uint64_t>(block));
-      const auto normal = a.distribution == Distribution::normal ? normals(bits)
-                                                                 : std::array<float, 4>{};
+      const auto normal =
+          a.distribution == Distribution::normal ? normals(bits) : std::array<float, 4>{};
       for (int64_t lane = 0; lane < std::min<int64_t>(4, n - block * 4); ++lane) {
         const auto l = static_cast<size_t>(lane);
         T& out = a.out.data[block * 4 + lane];

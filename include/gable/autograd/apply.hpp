@@ -16,7 +16,9 @@ namespace gable {
 namespace detail {
 
 template <class X>
-concept VariableType = requires { typename X::is_variable; };
+concept VariableType = requires {
+  typename X::is_variable;
+};
 
 template <class T>
 const Tensor<T>& value_of(const Tensor<T>& x) {
@@ -90,8 +92,7 @@ std::pair<Variable<T>, Second> wrap(Op&& op, std::pair<Tensor<T>, Second> output
 /// Runs `op` on Variables (plain Tensors among them are constants) and records it if a gradient
 /// may be asked for. A pair result is differentiable in its first part.
 template <class Op, TensorLike... Xs>
-  requires(detail::VariableType<Xs> || ...)
-auto apply(Op op, const Xs&... inputs) {
+requires(detail::VariableType<Xs> || ...) auto apply(Op op, const Xs&... inputs) {
   (check(inputs.defined(), op.name, "expected defined tensors, got an undefined one"), ...);
   std::vector<NodePtr> nodes{detail::node_of(inputs)...};
   op.set_needs(detail::needs_mask(nodes));

@@ -11,8 +11,8 @@
 namespace gable {
 
 struct GradcheckOptions {
-  double step = 1e-6;       ///< of the central difference
-  double absolute = 1e-5;   ///< |analytic - numeric| <= absolute + relative * |numeric|
+  double step = 1e-6;      ///< of the central difference
+  double absolute = 1e-5;  ///< |analytic - numeric| <= absolute + relative * |numeric|
   double relative = 1e-3;
 };
 

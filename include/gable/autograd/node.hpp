@@ -32,8 +32,8 @@ class Node {
 
   const uint64_t id;
   const char* const name;
-  const Shape shape;    ///< of the output, hence of dy
-  const DType dtype;    ///< of the output; an arriving gradient is converted to it
+  const Shape shape;  ///< of the output, hence of dy
+  const DType dtype;  ///< of the output; an arriving gradient is converted to it
   const Device device;
   std::vector<NodePtr> inputs;
 };
@@ -49,7 +49,7 @@ class Leaf final : public Node {
   void release() override {}
   [[nodiscard]] bool is_leaf() const override { return true; }
 
-  AnyTensor gradient;            ///< undefined until the first backward
+  AnyTensor gradient;                    ///< undefined until the first backward
   std::function<void(AnyTensor&)> hook;  ///< called with each arriving gradient, may replace it
 
  private:

@@ -115,9 +115,8 @@ class Variable {
 
   /// Adds d(this)/d(leaf) to every leaf's gradient. Without `dy` this must be one element.
   /// Saved tensors are freed on the way unless retain_graph.
-  void backward(const std::optional<Tensor<T>>& dy = {}, BackwardOptions options = {}) const
-    requires FloatElement<T>
-  {
+  void backward(const std::optional<Tensor<T>>& dy = {},
+                BackwardOptions options = {}) const requires FloatElement<T> {
     check<Error>(requires_grad(), "backward",
                  "expected a variable that depends on a leaf with requires_grad, got shape ",
                  shape());

@@ -68,9 +68,8 @@ class Layout {
   [[nodiscard]] Layout select(int64_t dim, int64_t index, Where where = "select") const;
   /// Elements start, start+step, ... before stop, as Python's slice: out-of-range bounds clamp,
   /// step may be negative, not 0. nullopt is "from the end that step starts at" / "to the other".
-  [[nodiscard]] Layout slice(int64_t dim, std::optional<int64_t> start,
-                             std::optional<int64_t> stop, int64_t step = 1,
-                             Where where = "slice") const;
+  [[nodiscard]] Layout slice(int64_t dim, std::optional<int64_t> start, std::optional<int64_t> stop,
+                             int64_t step = 1, Where where = "slice") const;
   [[nodiscard]] Layout transpose(int64_t a, int64_t b, Where where = "transpose") const;
   [[nodiscard]] Layout permute(const Dims& order, Where where = "permute") const;
   [[nodiscard]] Layout squeeze(int64_t dim, Where where = "squeeze") const;

@@ -13,8 +13,8 @@ namespace gable {
 class Scalar {
  public:
   template <class N>
-    requires(std::integral<N> || std::floating_point<N>)
-  constexpr Scalar(N value)  // NOLINT(google-explicit-constructor)
+  requires(std::integral<N> ||
+           std::floating_point<N>) constexpr Scalar(N value)  // NOLINT(google-explicit-constructor)
       : real_(static_cast<double>(value)),
         integer_(std::integral<N> ? static_cast<int64_t>(value) : truncate(real_)) {}
   template <SmallFloat N>
@@ -40,6 +40,8 @@ class Scalar {
 
 /// A type that converts to Scalar.
 template <class N>
-concept ScalarLike = std::convertible_to<N, Scalar> && !requires { typename N::value_type; };
+concept ScalarLike = std::convertible_to<N, Scalar> && !requires {
+  typename N::value_type;
+};
 
 }  // namespace gable

@@ -10,11 +10,11 @@ namespace gable {
 
 /// Counters of one allocator, in bytes and calls.
 struct AllocatorStats {
-  int64_t bytes_in_use = 0;    ///< handed out now
-  int64_t peak_bytes = 0;      ///< greatest bytes_in_use since reset_peak()
-  int64_t bytes_cached = 0;    ///< kept for reuse
-  int64_t allocations = 0;     ///< calls of allocate()
-  int64_t system_requests = 0; ///< of these, the ones that the system had to serve
+  int64_t bytes_in_use = 0;     ///< handed out now
+  int64_t peak_bytes = 0;       ///< greatest bytes_in_use since reset_peak()
+  int64_t bytes_cached = 0;     ///< kept for reuse
+  int64_t allocations = 0;      ///< calls of allocate()
+  int64_t system_requests = 0;  ///< of these, the ones that the system had to serve
 };
 
 /// Source of 64-byte-aligned memory on one device. Thread-safe.

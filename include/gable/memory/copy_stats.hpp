@@ -8,8 +8,8 @@ namespace gable {
 
 /// What operators copied behind the caller's back, process-wide since the last reset.
 struct CopyStats {
-  int64_t hidden_copies = 0;        ///< strided inputs made dense inside an operator
-  int64_t layout_conversions = 0;   ///< of these, row-major <-> channels-last
+  int64_t hidden_copies = 0;       ///< strided inputs made dense inside an operator
+  int64_t layout_conversions = 0;  ///< of these, row-major <-> channels-last
 };
 
 [[nodiscard]] CopyStats copy_stats();

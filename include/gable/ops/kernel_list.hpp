@@ -8,19 +8,19 @@
 #pragma once
 
 #include "gable/ops/batch_norm.hpp"
-#include "gable/ops/dropout.hpp"
-#include "gable/ops/conv_geometry.hpp"
 #include "gable/ops/check_indices.hpp"
+#include "gable/ops/conv_geometry.hpp"
+#include "gable/ops/dropout.hpp"
 #include "gable/ops/elementwise.hpp"
 #include "gable/ops/index.hpp"
 #include "gable/ops/layer_norm.hpp"
 #include "gable/ops/loss.hpp"
 #include "gable/ops/matmul.hpp"
+#include "gable/ops/optimizer.hpp"
+#include "gable/ops/pool.hpp"
 #include "gable/ops/reduce.hpp"
 #include "gable/ops/softmax.hpp"
 #include "gable/ops/sort.hpp"
-#include "gable/ops/optimizer.hpp"
-#include "gable/ops/pool.hpp"
 #include "gable/ops/where.hpp"
 #include "gable/tensor/kernels.hpp"
 

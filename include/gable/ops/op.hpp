@@ -54,8 +54,8 @@ class Saved {
   [[nodiscard]] const Tensor<T>& get(Where op) const {
     const uint64_t now = tensor_.defined() ? tensor_.any().storage().version() : 0;
     check<Error>(now == version_, op, "expected the tensor of shape ", tensor_.shape(),
-                 " saved for backward at version ", version_,
-                 ", got version ", now, ": it was modified in place");
+                 " saved for backward at version ", version_, ", got version ", now,
+                 ": it was modified in place");
     return tensor_;
   }
   void reset() { tensor_ = Tensor<T>(); }
@@ -74,7 +74,9 @@ struct IsTensor<Tensor<T>> : std::true_type {};
 
 /// Tensor<T>, or a Variable<T> or Parameter<T> of the autograd layer.
 template <class X>
-concept TensorLike = detail::IsTensor<X>::value || requires { typename X::is_variable; };
+concept TensorLike = detail::IsTensor<X>::value || requires {
+  typename X::is_variable;
+};
 template <TensorLike X>
 using element_of = typename X::value_type;
 /// Tensor-like of a floating-point type.

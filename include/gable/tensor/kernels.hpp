@@ -41,7 +41,9 @@ struct RangeArgs {
   double step;
   int64_t int_start;
   int64_t int_step;
-  [[nodiscard]] Cost cost() const { return {.flops = 2 * out.numel(), .bytes_written = out.bytes()}; }
+  [[nodiscard]] Cost cost() const {
+    return {.flops = 2 * out.numel(), .bytes_written = out.bytes()};
+  }
 };
 
 enum class Distribution : uint8_t { uniform, normal, integer, bernoulli };

@@ -58,8 +58,8 @@ template <FloatElement T>
                               TensorOptions o = {}, Generator& g = default_generator());
 /// Integers in [low, high).
 template <Element T>
-[[nodiscard]] Tensor<T> randint(int64_t low, int64_t high, const Shape& shape,
-                                TensorOptions o = {}, Generator& g = default_generator());
+[[nodiscard]] Tensor<T> randint(int64_t low, int64_t high, const Shape& shape, TensorOptions o = {},
+                                Generator& g = default_generator());
 /// true (or 1) with the given probability.
 template <Element T = bool>
 [[nodiscard]] Tensor<T> bernoulli(double probability, const Shape& shape, TensorOptions o = {},

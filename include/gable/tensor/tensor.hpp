@@ -53,9 +53,7 @@ class Tensor {
   }
   /// Address of element (0, ..., 0), on device(). Writes through it are not counted as in-place.
   [[nodiscard]] T* data() const { return static_cast<T*>(any_.data()); }
-  [[nodiscard]] TensorView<const T> view() const {
-    return {data(), any_.layout().with_offset(0)};
-  }
+  [[nodiscard]] TensorView<const T> view() const { return {data(), any_.layout().with_offset(0)}; }
   /// For writing: counts the write; throws ShapeError if two indices address one element.
   [[nodiscard]] TensorView<T> write_view(Where where) const {
     return any_.write_view(where).template as<T>();
@@ -104,9 +102,7 @@ class Tensor {
   /// where the strides cannot express it (then reshape() copies).
   [[nodiscard]] Tensor view(const Shape& shape) const;
   /// view() where possible, else a copy.
-  [[nodiscard]] Tensor reshape(const Shape& shape) const {
-    return Tensor(any_.reshape(shape));
-  }
+  [[nodiscard]] Tensor reshape(const Shape& shape) const { return Tensor(any_.reshape(shape)); }
   [[nodiscard]] Tensor flatten(int64_t first = 0, int64_t last = -1) const {
     return reshape(layout().flatten_shape(first, last));
   }
@@ -247,11 +243,11 @@ template <Element T>
 [[nodiscard]] Tensor<T> from_blob(T* data, const Shape& shape,
                                   std::function<void(void*)> release = {}, Device device = kCpu);
 
-#define GABLE_EXTERN_TENSOR(T)                                                                    \
-  extern template class Tensor<T>;                                                                \
-  extern template Tensor<T> arange<T>(Compute<T>, Compute<T>, Compute<T>, Device);                \
-  extern template Tensor<T> eye<T>(int64_t, std::optional<int64_t>, Device);                      \
-  extern template Tensor<T> from_data<T>(std::span<const T>, const Shape&, Device);               \
+#define GABLE_EXTERN_TENSOR(T)                                                      \
+  extern template class Tensor<T>;                                                  \
+  extern template Tensor<T> arange<T>(Compute<T>, Compute<T>, Compute<T>, Device);  \
+  extern template Tensor<T> eye<T>(int64_t, std::optional<int64_t>, Device);        \
+  extern template Tensor<T> from_data<T>(std::span<const T>, const Shape&, Device); \
   extern template Tensor<T> from_blob<T>(T*, const Shape&, std::function<void(void*)>, Device);
 GABLE_EXTERN_TENSOR(float)
 GABLE_EXTERN_TENSOR(double)
