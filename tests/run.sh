@@ -30,6 +30,9 @@ if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=cc
 verbosity=()
 if ! [ -t 1 ]; then verbosity=(--quiet); fi # ninja's progress line needs a terminal
 
+# Tests run side by side: threads that spin while they wait would take each other's cores.
+export OMP_WAIT_POLICY=passive
+
 started=$SECONDS
 say() { printf '== %s (%d s)\n' "$*" $((SECONDS - started)); }
 

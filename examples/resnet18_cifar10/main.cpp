@@ -66,7 +66,8 @@ struct Settings {
 
 data::TrainTest open_data(Settings& s) {
   const char* variable = std::getenv("GABLE_CIFAR10");
-  if (s.data.empty()) s.data = variable != nullptr ? variable : "built-in";
+  const bool given = variable != nullptr && *variable != 0;  // set to nothing is not set
+  if (s.data.empty()) s.data = given ? variable : "built-in";
   const std::string kind = s.data == "built-in" ? s.data : "cifar10";
   check<TypeError>(s.kind.empty() || s.kind == kind, "--data", "expected ", s.kind,
                    " data as in the checkpoint, got ", kind);
@@ -192,7 +193,8 @@ int main(int argc, char** argv) {
   app.add_option("--batch", s.batch, "Images a step")->check(Range(2, 100000));
   app.add_option("--lr", s.lr, "Peak of the one-cycle learning rate")->check(Range(1e-9, 100.0));
   app.add_option("--width", s.width, "Channels of the first stage")->check(Range(1, 1024));
-  app.add_option("--seed", s.seed, "Of weights, order and augmentation");
+  app.add_option("--seed", s.seed, "Of weights, order and augmentation")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--threads", s.threads, "CPU threads, 0 for all")->check(Range(0, 1024));
   app.add_flag("--quick", s.quick, "A setting for CPUs: --width 16 --epochs 6 unless given");
   app.add_flag("--resume", s.resume, "Continue the run in --out, with its settings");
