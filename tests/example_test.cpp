@@ -201,7 +201,7 @@ TEST_F(Example, HelpShowsOptionsAndDefaults) {
   EXPECT_EQ(o.err, "");
   for (const char* part : {"--data", "--device", "--dtype", "--epochs", "--batch", "--lr",
                            "--width", "--seed", "--threads", "--quick", "--resume", "--eval",
-                           "--out", "predict", "[30]", "[128]", "runs/resnet18_cifar10"})
+                           "--out", "predict", "=30", "=128", "runs/resnet18_cifar10"})
     EXPECT_NE(o.out.find(part), std::string::npos) << part << "\n" << o.out;
 }
 

@@ -169,7 +169,7 @@ int run(Settings s) {
 
 int dispatch(Settings& s, const CLI::App& app) {
   if (s.quick && app.count("--width") == 0) s.width = 16;
-  if (s.quick && app.count("--epochs") == 0) s.epochs = 6;
+  if (s.quick && app.count("--epochs") == 0) s.epochs = 4;
   if (s.threads > 0) set_num_threads(s.threads);
   check<DeviceError>(s.device != "cuda", "--device", "expected auto or cpu, got cuda, which this ",
                      "version of the example does not have");
@@ -196,7 +196,7 @@ int main(int argc, char** argv) {
   app.add_option("--seed", s.seed, "Of weights, order and augmentation")
       ->check(CLI::NonNegativeNumber);
   app.add_option("--threads", s.threads, "CPU threads, 0 for all")->check(Range(0, 1024));
-  app.add_flag("--quick", s.quick, "A setting for CPUs: --width 16 --epochs 6 unless given");
+  app.add_flag("--quick", s.quick, "A setting for CPUs: --width 16 --epochs 4 unless given");
   app.add_flag("--resume", s.resume, "Continue the run in --out, with its settings");
   app.add_flag("--eval", s.eval, "Only evaluate the checkpoint on the test images");
   app.add_option("--checkpoint", s.checkpoint, "Of --resume, --eval, predict. Default: in --out");
