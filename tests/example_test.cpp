@@ -61,8 +61,8 @@ class Example : public testing::Test {
   }
   // Runs the program with `arguments` (a shell text) in the test's folder.
   Outcome run(const std::string& arguments) const {
-    const std::string command = "cd " + folder_.string() + " && " GABLE_EXAMPLE " " + arguments +
-                                " >stdout.txt 2>stderr.txt";
+    const std::string command = "cd " + folder_.string() + " && { " GABLE_EXAMPLE " " + arguments +
+                                "; } >stdout.txt 2>stderr.txt";
     const int status = std::system(command.c_str());
     Outcome o{WIFEXITED(status) ? WEXITSTATUS(status) : 128, read(folder_ / "stdout.txt"),
               read(folder_ / "stderr.txt")};
