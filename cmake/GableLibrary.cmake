@@ -11,6 +11,9 @@ file(GLOB gable_core_sources CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/models/*.cpp" "${PROJECT_SOURCE_DIR}/src/optim/*.cpp")
 file(GLOB gable_cpu_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cpu/*.cpp")
 
+if(gable_has_cuda)
+  list(REMOVE_ITEM gable_core_sources "${PROJECT_SOURCE_DIR}/src/no_cuda.cpp")
+endif()
 add_library(gable_core ${gable_core_sources} ${gable_cpu_sources})
 add_library(gable::core ALIAS gable_core)
 set_target_properties(gable_core PROPERTIES
@@ -60,6 +63,11 @@ add_library(gable::gable ALIAS gable_gable)
 set_target_properties(gable_gable PROPERTIES EXPORT_NAME gable)
 target_link_libraries(gable_gable INTERFACE gable_core)
 set(gable_targets gable_core gable_gable)
+if(gable_has_cuda)
+  add_subdirectory(cuda)
+  target_link_libraries(gable_gable INTERFACE gable_cuda)
+  list(APPEND gable_targets gable_cuda)
+endif()
 
 # gable::data holds what needs libraries (images, archives, JSON files) and the trainer on top.
 file(GLOB gable_data_sources CONFIGURE_DEPENDS

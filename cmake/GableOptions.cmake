@@ -6,20 +6,25 @@ endif()
 # Flags of gable's own code, on a target that is linked privately and never exported.
 add_library(gable_build_flags INTERFACE)
 target_compile_options(gable_build_flags INTERFACE
-  -Wall -Wextra -Wpedantic -Wshadow
+  $<$<COMPILE_LANGUAGE:CXX>:-Wall -Wextra -Wpedantic -Wshadow>
+  # nvcc's generated host code is neither pedantic nor free of shadowing.
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-Wall>
   # g++ 12 sees overlaps in std::string concatenation that are not there (GCC bug 105329)
-  $<$<CXX_COMPILER_ID:GNU>:-Wno-restrict>
-  $<$<BOOL:${GABLE_WERROR}>:-Werror>
+  $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
+  $<$<AND:$<BOOL:${GABLE_WERROR}>,$<COMPILE_LANGUAGE:CXX>>:-Werror>
+  $<$<AND:$<BOOL:${GABLE_WERROR}>,$<COMPILE_LANGUAGE:CUDA>>:-Werror=all-warnings>
   # Messages and libraries must not hold the build machine's folders.
-  "-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=")
+  $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>
+  $<$<COMPILE_LANGUAGE:CUDA>:-Xcompiler=-ffile-prefix-map=${PROJECT_SOURCE_DIR}/=>)
 cmake_path(IS_PREFIX PROJECT_SOURCE_DIR "${PROJECT_BINARY_DIR}" NORMALIZE build_is_inside)
 if(NOT build_is_inside)
-  target_compile_options(gable_build_flags INTERFACE "-ffile-prefix-map=${PROJECT_BINARY_DIR}/=")
+  target_compile_options(gable_build_flags INTERFACE
+    $<$<COMPILE_LANGUAGE:CXX>:-ffile-prefix-map=${PROJECT_BINARY_DIR}/=>)
 endif()
 if(GABLE_SANITIZE)
   list(JOIN GABLE_SANITIZE "," sanitizers)
-  target_compile_options(gable_build_flags INTERFACE
-    -fsanitize=${sanitizers} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  target_compile_options(gable_build_flags INTERFACE $<$<COMPILE_LANGUAGE:CXX>:
+    -fsanitize=${sanitizers} -fno-omit-frame-pointer -fno-sanitize-recover=all>)
   target_link_options(gable_build_flags INTERFACE -fsanitize=${sanitizers})
 endif()
 
@@ -54,8 +59,27 @@ function(gable_find option package what out)
 endfunction()
 
 gable_check_choice(GABLE_CUDA)
-if(GABLE_CUDA STREQUAL "ON")
-  message(FATAL_ERROR "gable: GABLE_CUDA=ON, but this version has no CUDA backend; use AUTO or OFF")
-elseif(GABLE_CUDA STREQUAL "AUTO")
-  message(STATUS "gable: CUDA backend left out (not part of this version)")
+set(gable_has_cuda FALSE)
+if(GABLE_CUDA STREQUAL "OFF")
+  message(STATUS "gable: CUDA backend left out (GABLE_CUDA=OFF)")
+else()
+  include(CheckLanguage)
+  check_language(CUDA)
+  if(CMAKE_CUDA_COMPILER)
+    find_package(CUDAToolkit 12.4 QUIET)
+  endif()
+  if(CMAKE_CUDA_COMPILER AND CUDAToolkit_FOUND AND TARGET CUDA::cublasLt)
+    # Ampere, Ada and Hopper, and PTX for what comes later.
+    if(NOT DEFINED CMAKE_CUDA_ARCHITECTURES)
+      set(CMAKE_CUDA_ARCHITECTURES 80-real 89-real 90a-real 90-virtual)
+    endif()
+    enable_language(CUDA)
+    set(gable_has_cuda TRUE)
+    message(STATUS "gable: CUDA backend for architectures ${CMAKE_CUDA_ARCHITECTURES}")
+  elseif(GABLE_CUDA STREQUAL "ON")
+    message(FATAL_ERROR "gable: GABLE_CUDA=ON, but no CUDA compiler and toolkit >= 12.4 with "
+                        "cuBLASLt were found; set CUDACXX or CMAKE_CUDA_COMPILER to nvcc")
+  else()
+    message(STATUS "gable: CUDA backend left out (no CUDA compiler and toolkit >= 12.4 found)")
+  endif()
 endif()

@@ -87,7 +87,8 @@ void AnyTensor::copy_(const AnyTensor& source, Where where) const {
   const AnyView dst = write_view(where);
   const AnyTensor src = detail::separate(source.with(from), *this);
   // A copy between devices runs on the one that is not the CPU.
-  launch(device() == kCpu ? src.device() : device(), CopyArgs{dst, src.view()});
+  launch(device() == kCpu ? src.device() : device(),
+         CopyArgs{dst, src.view(), false, device(), src.device()});
 }
 
 void AnyTensor::zero_() const {
@@ -103,7 +104,7 @@ void AnyTensor::accumulate_(const AnyTensor& source, Where where) const {
   detail::check_same_device(where, *this, source);
   const AnyView dst = write_view(where);
   const AnyTensor src = detail::separate(source, *this);
-  launch(device(), CopyArgs{dst, src.view(), true});
+  launch(device(), CopyArgs{dst, src.view(), true, device(), device()});
 }
 
 bool may_share_memory(const AnyTensor& a, const AnyTensor& b) {

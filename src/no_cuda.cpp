@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Link-time stub of the CUDA backend for builds without it: every entry throws DeviceError.
 #include "gable/memory/allocator.hpp"
+#include "gable/memory/cuda.hpp"
 #include "gable/ops/kernel_list.hpp"
 #include "gable/tensor/backend.hpp"
 
@@ -14,9 +15,15 @@ namespace {
 }  // namespace
 
 int device_count() { return 0; }
+std::string unavailable_reason() { return "this build of gable has no CUDA backend"; }
+std::string device_name(Device) { refuse("device_name"); }
 Stream current_stream(Device) { refuse("stream"); }
 void synchronize(Device) { refuse("synchronize"); }
 Allocator& allocator(Device) { refuse("allocate"); }
+std::vector<MemoryBlock> memory_table(Device) { refuse("memory_table"); }
+Storage pinned_storage(int64_t) { refuse("pinned_storage"); }
+StreamScope::StreamScope(const Stream& stream) : stream_(stream) { refuse("stream"); }
+StreamScope::~StreamScope() = default;
 
 template <KernelArgs Args>
 void run(const Args&, const Stream&) {

@@ -8,6 +8,7 @@
 #include "gable/core/cost.hpp"
 #include "gable/core/device.hpp"
 #include "gable/core/hooks.hpp"
+#include "gable/memory/cuda.hpp"
 
 namespace gable {
 
@@ -39,11 +40,6 @@ namespace cuda {
 /// Defined in the CUDA backend; builds without it link src/no_cuda.cpp, which throws.
 template <KernelArgs Args>
 void run(const Args& args, const Stream& stream);
-/// Number of usable CUDA devices; 0 in builds without CUDA.
-[[nodiscard]] int device_count();
-/// The calling thread's current stream on a CUDA device.
-[[nodiscard]] Stream current_stream(Device device);
-void synchronize(Device device);
 
 struct Backend {
   Device device;

@@ -11,12 +11,15 @@
 
 namespace gable {
 
-/// dst = src, converting; shapes equal, views may be strided and must not overlap.
+/// dst = src, converting; shapes equal, views may be strided and must not overlap. Only the CUDA
+/// backend meets views of other devices than its own.
 struct CopyArgs {
   static constexpr const char* name = "copy";
   AnyView dst;
   AnyView src;
   bool accumulate = false;  ///< dst += src instead
+  Device dst_device = kCpu;
+  Device src_device = kCpu;
   [[nodiscard]] Cost cost() const {
     return {.flops = accumulate ? dst.layout.numel() : 0,
             .bytes_read = src.bytes() + (accumulate ? dst.bytes() : 0),
