@@ -58,9 +58,8 @@ class StridedIndex {
       add(o, 0, position);
     } else if (small_) {
       auto rest = static_cast<uint32_t>(position);
-#pragma unroll
-      for (int d = kMaxRank - 1; d >= 0; --d) {
-        if (d >= rank_) continue;
+#pragma unroll 1
+      for (int d = rank_ - 1; d >= 0; --d) {
         const uint32_t next = d == 0 ? 0 : dividers_[d].divide(rest);
         add(o, d, rest - next * dividers_[d].divisor);
         rest = next;

@@ -1,13 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-// Unary elementwise kernels for float, forward and backward.
+// Unary elementwise kernels for float.
 #include "elementwise.cuh"
 
 #define UNARY(function, F) GABLE_CUDA_UNARY(float, F)
-#define UNARY_BACKWARD(function, F) GABLE_CUDA_UNARY_BACKWARD(float, F)
 #define PREDICATE(function, F) GABLE_CUDA_PREDICATE(float, F)
 GABLE_UNARY_FLOAT_OPS(UNARY)
 GABLE_UNARY_NUMERIC_OPS(UNARY)
-GABLE_UNARY_FLOAT_OPS(UNARY_BACKWARD)
-GABLE_UNARY_NUMERIC_OPS(UNARY_BACKWARD)
 GABLE_PREDICATE_FLOAT_OPS(PREDICATE)
 GABLE_PREDICATE_ALL_OPS(PREDICATE)

@@ -11,3 +11,10 @@
 #else
 #define GABLE_HD
 #endif
+
+// Whether this pass of the compiler makes device code.
+#ifdef __CUDA_ARCH__
+#define GABLE_DEVICE_CODE 1
+#else
+#define GABLE_DEVICE_CODE 0
+#endif

@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "gable/core/cost.hpp"
+#include "gable/core/device.hpp"
 #include "gable/core/dtype.hpp"
 #include "gable/core/type_list.hpp"
 #include "gable/tensor/view.hpp"
