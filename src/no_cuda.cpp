@@ -21,6 +21,9 @@ Stream current_stream(Device) { refuse("stream"); }
 void synchronize(Device) { refuse("synchronize"); }
 Allocator& allocator(Device) { refuse("allocate"); }
 std::vector<MemoryBlock> memory_table(Device) { refuse("memory_table"); }
+void set_allow_tf32(bool) { refuse("set_allow_tf32"); }
+bool allow_tf32() { return false; }
+std::string last_conv_engine() { return {}; }
 Storage pinned_storage(int64_t) { refuse("pinned_storage"); }
 StreamScope::StreamScope(const Stream& stream) : stream_(stream) { refuse("stream"); }
 StreamScope::~StreamScope() = default;

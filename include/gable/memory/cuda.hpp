@@ -41,6 +41,18 @@ class StreamScope {
   void* previous_ = nullptr;
 };
 
+/// Lets float32 matrix products and convolutions round their inputs to TF32 (10 bits of mantissa)
+/// for the tensor cores. Off by default; process-wide.
+void set_allow_tf32(bool allow);
+[[nodiscard]] bool allow_tf32();
+
+/// Engine of this thread's last convolution kernel on a CUDA device: "direct" (depthwise),
+/// "cudnn", or "im2col" (a product of cuBLASLt, also where no columns are needed); empty if there
+/// was none. Chosen once a geometry; the environment variable
+/// GABLE_CONV_ENGINE=im2col|cudnn|direct, read at the first convolution, forces one where it can
+/// run at all.
+[[nodiscard]] std::string last_conv_engine();
+
 /// Page-locked host memory, which copies to and from devices asynchronously and at full speed.
 /// The storage's device is the CPU.
 [[nodiscard]] Storage pinned_storage(int64_t bytes);
