@@ -19,6 +19,7 @@ struct ReducerPolicy {
   using Value = T;
   using V = Compute<T>;
   using State = typename R::template State<T>;
+  static constexpr int kRows = 16;
   static constexpr int kColumns = 8;
 
   R reducer;
@@ -77,17 +78,25 @@ template <class R>
 struct ReducerBackward {
   R reducer;
   int64_t count;
-  bool has_aux;
   template <class V>
   __device__ __forceinline__ void operator()(V& dx, V x, V dy, V y, double aux) const {
-    dx = reducer.bwd(x, dy, y, has_aux ? aux : 0.0, count);
+    dx = reducer.bwd(x, dy, y, aux, count);
   }
-  // Without aux y stands in its place, and has no value of its own to be read as.
   template <class V>
   __device__ __forceinline__ void operator()(V& dx, V x, V dy, V y) const {
     dx = reducer.bwd(x, dy, y, 0.0, count);
   }
 };
+
+/// Whether R::bwd reads aux.
+template <class R>
+inline constexpr bool kReadsAux =
+    !std::is_same_v<R, Norm1> && !std::is_same_v<R, Norm2> && !std::is_same_v<R, LogSumExp>;
+
+template <class T>
+void* untyped(T* data) {
+  return const_cast<void*>(static_cast<const void*>(data));
+}
 
 }  // namespace cuda
 
@@ -99,6 +108,28 @@ static void kernel(const ReduceArgs<R, T, Out>& args, const Stream& stream) {
   cuda::reduce(stream, plan, args.x.data,
                cuda::ReducerPolicy<R, T, Out>{args.reducer, args.out.data, args.shift.data,
                                               plan.reduced.numel()});
+}
+
+template <class R, class T>
+static void kernel(const ReduceBackwardArgs<R, T>& args, const Stream& stream) {
+  const cuda::ReducerBackward<R> f{args.reducer, args.count};
+  if constexpr (cuda::kReadsAux<R>) {
+    const StridedLoop<5> loop(
+        {&args.dx.layout, &args.x.layout, &args.dy.layout, &args.y.layout, &args.aux.layout});
+    cuda::elementwise<TypeList<T>, TypeList<T, T, T, double>>(
+        stream, loop,
+        cuda::Addresses<5>{{cuda::untyped(args.dx.data), cuda::untyped(args.x.data),
+                            cuda::untyped(args.dy.data), cuda::untyped(args.y.data),
+                            cuda::untyped(args.aux.data)}},
+        f);
+  } else {
+    const StridedLoop<4> loop({&args.dx.layout, &args.x.layout, &args.dy.layout, &args.y.layout});
+    cuda::elementwise<TypeList<T>, TypeList<T, T, T>>(
+        stream, loop,
+        cuda::Addresses<4>{{cuda::untyped(args.dx.data), cuda::untyped(args.x.data),
+                            cuda::untyped(args.dy.data), cuda::untyped(args.y.data)}},
+        f);
+  }
 }
 
 }  // namespace gable

@@ -3,7 +3,7 @@
 //
 // What is reduced is a policy P:
 //   P::Value, P::State           type of x; what a partial result is
-//   P::kColumns                  states that a thread keeps side by side at most
+//   P::kRows, P::kColumns        values that add() takes at once, states side by side: at most
 //   init()                       the state of no values
 //   shift(offset)                what belongs to an output
 //   add(state, pack, position, step, shift)
@@ -57,13 +57,15 @@ inline constexpr int64_t kReduceLoads = 8;      // of a thread at least before a
 
 /// How the work is cut; depends on shapes, strides and alignment only.
 struct ReduceSplit {
-  int lanes = 1;         ///< threads an output (rows), packs a block (columns)
-  int64_t parts = 1;     ///< pieces that each output's values are split into
-  int64_t chunk = 0;     ///< packs (rows) or rows (columns) a part
-  int64_t units = 0;     ///< whole packs (rows) or rows (columns) in all
-  int tail = 0;          ///< values after the last whole pack
-  int64_t step = 1;      ///< of row-major positions along a pack
-  int64_t out_step = 0;  ///< columns: along a pack
+  int lanes = 1;           ///< threads an output (rows), packs a block (columns)
+  int64_t parts = 1;       ///< pieces that each output's values are split into
+  int64_t chunk = 0;       ///< packs (rows) or rows (columns) a part
+  int64_t units = 0;       ///< whole packs (rows) or rows (columns) in all
+  int tail = 0;            ///< values after the last whole pack
+  bool flat = false;       ///< one reduced axis
+  Offsets<2> unit_step{};  ///< of x and position, from unit to unit of that axis
+  int64_t step = 1;        ///< of row-major positions along a pack
+  int64_t out_step = 0;    ///< columns: along a pack
   int64_t shift_step = 0;
 
   void split(int64_t most, int64_t least_chunk) {
@@ -71,9 +73,50 @@ struct ReduceSplit {
     chunk = (units + parts - 1) / parts;
     parts = chunk > 0 ? (units + chunk - 1) / chunk : 1;
   }
+  /// Units are `width` values of the innermost reduced axis.
+  void set_steps(const StridedLoop<2>& reduced, int64_t width) {
+    flat = reduced.rank() == 1;
+    step = reduced.row_strides()[1];
+    unit_step = {{reduced.row_strides()[0] * width, step * width}};
+  }
 };
 
 // --- kernels
+
+/// add(pack, position) of units i, i + stride, ... below end; Unroll loads are in flight.
+template <class T, int V, int Unroll, class Index, class F>
+__device__ __forceinline__ void visit_units(const T* from, int64_t i, int64_t end, int stride,
+                                            const Index& index, const F& add) {
+#pragma unroll 1
+  for (; i < end; i += Unroll * stride) {
+    Pack<T, V> packs[Unroll];
+    Offsets<2> offsets[Unroll];
+#pragma unroll
+    for (int u = 0; u < Unroll; ++u) {
+      offsets[u] = index(i + u * stride);
+      if (i + u * stride < end)
+        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + offsets[u].at[0]);
+    }
+#pragma unroll
+    for (int u = 0; u < Unroll; ++u)
+      if (i + u * stride < end) add(packs[u], offsets[u].at[1]);
+  }
+}
+template <class T, int V, class F>
+__device__ __forceinline__ void visit_units(const T* from, int64_t begin, int64_t end, int stride,
+                                            const ReduceSplit& split,
+                                            const StridedIndex<2>& reduced, const F& add) {
+  if (split.flat)
+    visit_units<T, V, V == 1 ? 8 : 4>(
+        from, begin, end, stride,
+        [&](int64_t i) {
+          return Offsets<2>{{i * split.unit_step.at[0], i * split.unit_step.at[1]}};
+        },
+        add);
+  else
+    visit_units<T, V, 2>(
+        from, begin, end, stride, [&](int64_t i) { return reduced.offsets(i); }, add);
+}
 
 /// One output a group of lanes, along the reduced axes. partial[output][part].
 template <class P, int V>
@@ -82,7 +125,6 @@ __global__ void __launch_bounds__(kReduceThreads)
                        const StridedIndex<2> reduced, const ReduceSplit split,
                        typename P::State* partial) {
   using T = typename P::Value;
-  constexpr int unroll = V == 1 ? 8 : 4;
   const int lane = static_cast<int>(threadIdx.x) % split.lanes;
   const int64_t item = static_cast<int64_t>(blockIdx.x) * (kReduceThreads / split.lanes) +
                        static_cast<int>(threadIdx.x) / split.lanes;
@@ -97,24 +139,10 @@ __global__ void __launch_bounds__(kReduceThreads)
     shift = policy.shift(at.at[2]);
     const T* from = x + at.at[0];
     const int64_t end = std::min(split.units, (part + 1) * split.chunk);
-    int64_t i = part * split.chunk + lane;
-    for (; i + (unroll - 1) * split.lanes < end; i += unroll * split.lanes) {
-      Pack<T, V> packs[unroll];
-      Offsets<2> offsets[unroll];
-#pragma unroll
-      for (int u = 0; u < unroll; ++u) {
-        offsets[u] = reduced.offsets(i + u * split.lanes);
-        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + offsets[u].at[0]);
-      }
-#pragma unroll
-      for (int u = 0; u < unroll; ++u)
-        policy.add(state, packs[u], offsets[u].at[1], split.step, shift);
-    }
-    for (; i < end; i += split.lanes) {
-      const Offsets<2> offset = reduced.offsets(i);
-      policy.add(state, *reinterpret_cast<const Pack<T, V>*>(from + offset.at[0]), offset.at[1],
-                 split.step, shift);
-    }
+    visit_units<T, V>(from, part * split.chunk + lane, end, split.lanes, split, reduced,
+                      [&](const Pack<T, V>& pack, int64_t position) {
+                        policy.add(state, pack, position, split.step, shift);
+                      });
     if (V > 1 && part == split.parts - 1) {  // one dense axis
       for (int t = lane; t < split.tail; t += split.lanes) {
         const int64_t position = split.units * V + t;
@@ -139,13 +167,13 @@ __global__ void __launch_bounds__(kReduceThreads)
                           typename P::State* partial) {
   using T = typename P::Value;
   using State = typename P::State;
-  constexpr int unroll = V == 1 ? 8 : 4;
   __shared__ alignas(16) unsigned char memory[sizeof(State) * V * kReduceThreads];
   State* shared = reinterpret_cast<State*>(memory);  // [V][thread]
   const int lane = static_cast<int>(threadIdx.x) % split.lanes;
   const int line = static_cast<int>(threadIdx.x) / split.lanes;
   const int height = kReduceThreads / split.lanes;
   const int64_t column = static_cast<int64_t>(blockIdx.x) * split.lanes + lane;
+  const int64_t part = blockIdx.y;
   const bool active = column < kept.count();
   State states[V];
   double shifts[V];
@@ -159,29 +187,14 @@ __global__ void __launch_bounds__(kReduceThreads)
     at = kept.offsets(column);
 #pragma unroll
     for (int v = 0; v < V; ++v) shifts[v] = policy.shift(at.at[2] + v * split.shift_step);
-    const T* from = x + at.at[0];
-    const int64_t end = std::min(split.units, int64_t{blockIdx.y + 1} * split.chunk);
-    auto add = [&](const Pack<T, V>& pack, int64_t position) {
+    const int64_t end = std::min(split.units, (part + 1) * split.chunk);
+    visit_units<T, V>(x + at.at[0], part * split.chunk + line, end, height, split, reduced,
+                      [&](const Pack<T, V>& pack, int64_t position) {
 #pragma unroll
-      for (int v = 0; v < V; ++v)
-        policy.add(states[v], Pack<T, 1>{{pack.values[v]}}, position, 0, shifts[v]);
-    };
-    int64_t i = int64_t{blockIdx.y} * split.chunk + line;
-    for (; i + (unroll - 1) * height < end; i += unroll * height) {
-      Pack<T, V> packs[unroll];
-      Offsets<2> offsets[unroll];
-#pragma unroll
-      for (int u = 0; u < unroll; ++u) {
-        offsets[u] = reduced.offsets(i + u * height);
-        packs[u] = *reinterpret_cast<const Pack<T, V>*>(from + offsets[u].at[0]);
-      }
-#pragma unroll
-      for (int u = 0; u < unroll; ++u) add(packs[u], offsets[u].at[1]);
-    }
-    for (; i < end; i += height) {
-      const Offsets<2> offset = reduced.offsets(i);
-      add(*reinterpret_cast<const Pack<T, V>*>(from + offset.at[0]), offset.at[1]);
-    }
+                        for (int v = 0; v < V; ++v)
+                          policy.add(states[v], Pack<T, 1>{{pack.values[v]}}, position, 0,
+                                     shifts[v]);
+                      });
   }
 #pragma unroll
   for (int v = 0; v < V; ++v) shared[v * kReduceThreads + threadIdx.x] = states[v];
@@ -199,7 +212,7 @@ __global__ void __launch_bounds__(kReduceThreads)
   for (int v = 0; v < V; ++v) {
     const State& state = shared[v * kReduceThreads + threadIdx.x];
     if (partial != nullptr)
-      partial[blockIdx.y * (kept.count() * V) + column * V + v] = state;
+      partial[part * (kept.count() * V) + column * V + v] = state;
     else
       policy.write(state, at.at[1] + v * split.out_step, shifts[v]);
   }
@@ -234,7 +247,7 @@ template <class P>
 class Reduction {
   using T = typename P::Value;
   using State = typename P::State;
-  static constexpr int kRowPack = kPackSize<T>;
+  static constexpr int kRowPack = std::min(kPackSize<T>, P::kRows);
   static constexpr int kColumnPack = std::min(kPackSize<T>, P::kColumns);
 
  public:
@@ -293,7 +306,7 @@ class Reduction {
     ReduceSplit split;
     split.units = reduced.count();
     if (plan_.reduced.rank() == 1) split.tail = static_cast<int>(plan_.reduced.numel() % V);
-    split.step = plan_.reduced.row_strides()[1];
+    split.set_steps(plan_.reduced, V);
     constexpr int64_t enough = 32768;  // threads that fill a device
     split.lanes = split.units > 256
                       ? kReduceThreads
@@ -318,6 +331,7 @@ class Reduction {
     const int64_t packs = outputs / V;
     ReduceSplit split;
     split.units = plan_.reduced.numel();
+    split.set_steps(plan_.reduced, 1);
     split.out_step = plan_.kept.row_strides()[1];
     split.shift_step = plan_.kept.row_strides()[2];
     split.lanes =

@@ -1,0 +1,5 @@
+// SPDX-License-Identifier: Apache-2.0
+// Products.
+#include "reduce.cuh"
+
+GABLE_CUDA_KERNEL_ALL(ProdArgs)
