@@ -45,6 +45,9 @@ void add_unary(const Register::Add& add, const std::string& name, Range range, R
     const bool large = numel(shape) > 100;
     if constexpr (kGradient) {
       c.run_grad = [run](const std::vector<Variable<double>>& in) { return run(in[0]); };
+      c.backward = [run](const std::vector<AnyTensor>& in, const Tensor<double>& dy) {
+        return detail::backward_any([&](const auto& v) { return run(v[0]); }, in, dy);
+      };
       c.gradient = !large;
     }
     c.benchmark = large;
@@ -78,6 +81,9 @@ void add_binary(const Register::Add& add, const std::string& name, Range a, Rang
     const bool large = numel(shape_a) > 100;
     if constexpr (kGradient) {
       c.run_grad = [run](const std::vector<Variable<double>>& in) { return run(in[0], in[1]); };
+      c.backward = [run](const std::vector<AnyTensor>& in, const Tensor<double>& dy) {
+        return detail::backward_any([&](const auto& v) { return run(v[0], v[1]); }, in, dy);
+      };
       c.gradient = !large;
     }
     c.benchmark = large;

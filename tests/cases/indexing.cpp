@@ -40,7 +40,7 @@ const Register register_gather([](const Register::Add& add) {
     const Tensor<int64_t> index = indices(s.index, s.x[static_cast<int>(s.dim)]);
     add(differentiable(
         concat("gather/", s.name), {{s.x}},
-        [=](const auto& in) { return gather(in[0], s.dim, index); },
+        [=](const auto& in) { return gather(in[0], s.dim, index.to(in[0].device())); },
         [=](const std::vector<Tensor<double>>& in) {
           Tensor<double> y(s.index);
           for_matrix(index, s.dim,
@@ -49,7 +49,7 @@ const Register register_gather([](const Register::Add& add) {
         }));
     add(differentiable(
         concat("scatter_add/", s.name), {{s.x}, {{8, 10}}},
-        [=](const auto& in) { return scatter_add(in[0], s.dim, index, in[1]); },
+        [=](const auto& in) { return scatter_add(in[0], s.dim, index.to(in[0].device()), in[1]); },
         [=](const std::vector<Tensor<double>>& in) {
           Tensor<double> y = in[0].clone();
           for_matrix(index, s.dim,
@@ -63,7 +63,7 @@ const Register register_select([](const Register::Add& add) {
   const Tensor<int64_t> index = indices({6}, 4);
   add(differentiable(
       "index_select/rows", {{{4, 5}}},
-      [=](const auto& in) { return index_select(in[0], 0, index); },
+      [=](const auto& in) { return index_select(in[0], 0, index.to(in[0].device())); },
       [=](const std::vector<Tensor<double>>& in) {
         Tensor<double> y({6, 5});
         for (int64_t i = 0; i < 6; ++i)
@@ -72,7 +72,7 @@ const Register register_select([](const Register::Add& add) {
       }));
   add(differentiable(
       "index_select/middle", {{{2, 4, 3}}},
-      [=](const auto& in) { return index_select(in[0], 1, index); },
+      [=](const auto& in) { return index_select(in[0], 1, index.to(in[0].device())); },
       [=](const std::vector<Tensor<double>>& in) {
         Tensor<double> y({2, 6, 3});
         for (int64_t i = 0; i < 2; ++i)
@@ -83,7 +83,8 @@ const Register register_select([](const Register::Add& add) {
   auto embed = [&](const std::string& name, int64_t rows, int64_t width, const Shape& shape) {
     const Tensor<int64_t> at = indices(shape, rows);
     return differentiable(
-        name, {{{rows, width}}}, [=](const auto& in) { return embedding(in[0], at); },
+        name, {{{rows, width}}},
+        [=](const auto& in) { return embedding(in[0], at.to(in[0].device())); },
         [=](const std::vector<Tensor<double>>& in) {
           Shape result = shape;
           result.push_back(width);

@@ -72,8 +72,9 @@ void add_cross_entropy(const Register::Add& add, const Setting& s, bool large = 
       concat("cross_entropy/", s.name), {{s.shape}},
       [s](const auto& in) {
         CrossEntropyOptions o{.label_smoothing = s.smoothing, .reduction = s.reduction};
-        if (s.weights) o.class_weights = class_weights(s.shape[1]);
-        return cross_entropy(in[0], labels(positions_of(s), s.shape[1], s.ignore), o);
+        if (s.weights) o.class_weights = class_weights(s.shape[1]).to(in[0].device());
+        const auto targets = labels(positions_of(s), s.shape[1], s.ignore);
+        return cross_entropy(in[0], targets.to(in[0].device()), o);
       },
       [s](const std::vector<Tensor<double>>& in) { return cross_entropy_of(s, in[0]); });
   c.gradient = !large;
@@ -135,7 +136,8 @@ const Register register_pairs([](const Register::Add& add) {
     add(differentiable(
         concat("bce_with_logits/weighted_", name), labelled,
         [r](const auto& in) {
-          return binary_cross_entropy_with_logits(in[0], in[1], r, class_weights(4));
+          return binary_cross_entropy_with_logits(in[0], in[1], r,
+                                                  class_weights(4).to(in[0].device()));
         },
         reduced(bce, r, true)));
   }

@@ -24,12 +24,14 @@ using ElementOf = typename std::decay_t<decltype(std::declval<In>()[0])>::value_
 double channel_value(int64_t c, double scale) { return 0.3 + scale * static_cast<double>(c % 7); }
 
 template <class C>
-BatchNormOptions<C> evaluation(int64_t channels) {
+BatchNormOptions<C> evaluation(int64_t channels, Device device) {
   BatchNormOptions<C> o{zeros<C>({channels}), zeros<C>({channels}), false, 0.1, 1e-5};
   for (int64_t c = 0; c < channels; ++c) {
     o.running_mean(c) = static_cast<C>(channel_value(c, -0.25));
     o.running_var(c) = static_cast<C>(channel_value(c, 0.5));
   }
+  o.running_mean = o.running_mean.to(device);
+  o.running_var = o.running_var.to(device);
   return o;
 }
 
@@ -89,7 +91,7 @@ OpCase batch_norm_case(std::string name, const Shape& shape, bool training) {
       [training, n = shape[1]](const auto& in) {
         using C = Compute<ElementOf<decltype(in)>>;
         return batch_norm(in[0], affine(in[1]), affine(in[2]),
-                          training ? BatchNormOptions<C>{} : evaluation<C>(n));
+                          training ? BatchNormOptions<C>{} : evaluation<C>(n, in[0].device()));
       },
       [training](const auto& in) { return batch_norm_reference(in, training); });
   c.float32 = {1e-5, 2e-5};

@@ -34,6 +34,10 @@ struct OpCase {
   std::function<AnyTensor(const std::vector<AnyTensor>&)> run;
   /// The same on Variables, for gradcheck; empty where there is no gradient.
   std::function<Variable<double>(const std::vector<Variable<double>>&)> run_grad;
+  /// Gradients of the inputs (of dtype float32, float64 or bfloat16) for a gradient `dy` of the
+  /// result, which is converted to its dtype; empty where there is no gradient.
+  std::function<std::vector<AnyTensor>(const std::vector<AnyTensor>&, const Tensor<double>& dy)>
+      backward;
   /// Independent result in double, from plain loops over contiguous inputs; not a gable operator.
   std::function<Tensor<double>(const std::vector<Tensor<double>>&)> reference;
 
@@ -69,6 +73,26 @@ AnyTensor run_any(const Run& run, const std::vector<AnyTensor>& inputs) {
     }
   });
 }
+
+template <class Run>
+std::vector<AnyTensor> backward_any(const Run& run, const std::vector<AnyTensor>& inputs,
+                                    const Tensor<double>& dy) {
+  return visit_dtype(inputs.at(0).dtype(), [&]<class T>(TypeTag<T>) -> std::vector<AnyTensor> {
+    if constexpr (TypeList<float, double, bfloat16>::contains<T>) {
+      std::vector<Variable<T>> leaves;
+      for (const AnyTensor& x : inputs) leaves.emplace_back(x.as<T>(), true);
+      const auto y = run(leaves);
+      using Result = typename std::decay_t<decltype(y)>::value_type;
+      y.backward(dy.to(y.device()).template to<Result>());
+      std::vector<AnyTensor> out;
+      for (const Variable<T>& x : leaves) out.push_back(x.grad().any());
+      return out;
+    } else {
+      gable::fail<TypeError>("op_case", "expected float32, float64 or bfloat16, got ", dtype_of<T>);
+    }
+  });
+}
+
 }  // namespace detail
 
 /// `run` is generic: [](const auto& in) { return softmax(in[0], -1); } where `in` is a vector of
@@ -81,6 +105,9 @@ OpCase differentiable(std::string name, std::vector<Input> inputs, Run run,
   c.inputs = std::move(inputs);
   c.run = [run](const std::vector<AnyTensor>& in) { return detail::run_any(run, in); };
   c.run_grad = [run](const std::vector<Variable<double>>& in) { return run(in); };
+  c.backward = [run](const std::vector<AnyTensor>& in, const Tensor<double>& dy) {
+    return detail::backward_any(run, in, dy);
+  };
   c.reference = std::move(reference);
   return c;
 }

@@ -174,7 +174,8 @@ const Register register_special([](const Register::Add& add) {
       "prod/zeros", {{{4, 3}}},
       [](const auto& in) {
         const auto mask = from_data<bool>(
-            {true, true, true, false, true, true, false, true, false, true, true, true}, {4, 3});
+            {true, true, true, false, true, true, false, true, false, true, true, true}, {4, 3},
+            in[0].device());
         return prod(masked_fill(in[0], logical_not(mask), 0), 1);
       },
       [](const std::vector<Tensor<double>>& in) {

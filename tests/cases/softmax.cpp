@@ -83,7 +83,7 @@ const Register register_softmax([](const Register::Add& add) {
         Tensor<bool> mask({4, 7});
         for (int64_t k = 0; k < 4; ++k)
           for (int64_t i = 0; i < 7; ++i) mask(k, i) = k != 1 && (i + k) % 3 == 0;
-        return masked_softmax(in[0], mask, 1);
+        return masked_softmax(in[0], mask.to(in[0].device()), 1);
       },
       lines(1, [](Values& v, int64_t line) {
         double s = 0;

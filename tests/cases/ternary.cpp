@@ -39,13 +39,15 @@ double fill(bool c, const std::vector<double>& v) { return c ? -1.5 : v[0]; }
 void add_where(const Register::Add& add, const std::string& name, const Shape& c, const Shape& a,
                const Shape& b) {
   add(differentiable(
-      name, {{a}, {b}}, [c](const auto& in) { return where(pattern(c), in[0], in[1]); },
+      name, {{a}, {b}},
+      [c](const auto& in) { return where(pattern(c).to(in[0].device()), in[0], in[1]); },
       masked(c, pick)));
 }
 void add_masked_fill(const Register::Add& add, const std::string& name, const Shape& x,
                      const Shape& mask) {
   add(differentiable(
-      name, {{x}}, [mask](const auto& in) { return masked_fill(in[0], pattern(mask), -1.5); },
+      name, {{x}},
+      [mask](const auto& in) { return masked_fill(in[0], pattern(mask).to(in[0].device()), -1.5); },
       masked(mask, fill)));
 }
 
@@ -60,7 +62,8 @@ const Register register_where([](const Register::Add& add) {
   add(differentiable(
       "where/numbers", {{{3, 5}}},
       [](const auto& in) {
-        return where(pattern({3, 5}), where(pattern({5}), in[0], 2), -3);
+        const Device device = in[0].device();
+        return where(pattern({3, 5}).to(device), where(pattern({5}).to(device), in[0], 2), -3);
       },
       [](const std::vector<Tensor<double>>& in) {
         Tensor<double> out({3, 5});
@@ -103,10 +106,12 @@ const Register register_large([](const Register::Add& add) {
   };
   large(differentiable(
       "where/large", {{shape}, {shape}},
-      [mask](const auto& in) { return where(mask, in[0], in[1]); }, select(pick, mask)));
+      [mask](const auto& in) { return where(mask.to(in[0].device()), in[0], in[1]); },
+      select(pick, mask)));
   large(differentiable(
       "masked_fill/large", {{shape}},
-      [mask](const auto& in) { return masked_fill(in[0], mask, -1.5); }, select(fill, mask)));
+      [mask](const auto& in) { return masked_fill(in[0], mask.to(in[0].device()), -1.5); },
+      select(fill, mask)));
   large(differentiable(
       "lerp/large", {{shape}, {shape}, {shape}},
       [](const auto& in) { return lerp(in[0], in[1], in[2]); }, pointwise(lerp_of)));
