@@ -8,6 +8,7 @@
 #include "gable/data/cifar10.hpp"
 #include "gable/data/synthetic.hpp"
 #include "gable/io/atomic_file.hpp"
+#include "gable/memory/cuda.hpp"
 #include "gable/models/resnet.hpp"
 #include "gable/ops/loss.hpp"
 #include "gable/ops/softmax.hpp"
@@ -42,6 +43,10 @@ struct Settings {
             {"--width", concat(width)},
             {"kind", kind},
             {"classes", classes}};
+  }
+  [[nodiscard]] Device where() const {
+    if (device == "auto") return cuda::device_count() > 0 ? Device{DeviceType::cuda, 0} : kCpu;
+    return device_from_string(device);
   }
   // Takes a checkpoint's settings; with --resume, an option that says otherwise is an error.
   void restore(const CLI::App& app) {
@@ -91,13 +96,15 @@ template <class T>
 int predict(const Settings& s) {
   auto model = make_model<T>(s);
   train::load_model(s.file(), model);
+  model.to(s.where());
   model.eval();
   const NoGrad no_grad;
   const data::Normalization norm =
       s.kind == "cifar10" ? data::Cifar10::kNormalization : data::SyntheticShapes::kNormalization;
   for (const std::string& path : s.images) {
     const data::Image image = data::resize(data::read_image(path).view(), 32, 32);
-    const auto logits = model(Variable<T>(data::to_batch(image.view(), norm).to<T>()));
+    const auto input = data::to_batch(image.view(), norm).to(s.where());
+    const auto logits = model(Variable<T>(input.template to<T>()));
     const auto p = softmax(logits.value().template to<float>(), 1).to_vector();
     const auto best = static_cast<size_t>(std::max_element(p.begin(), p.end()) - p.begin());
     std::printf("%s: %s %.1f %%\n", path.c_str(),
@@ -120,6 +127,7 @@ int run(Settings s) {
                                        .seed = s.seed,
                                        .transform = transform});
   auto model = make_model<T>(s);
+  model.to(s.where());
   optim::ParamGroup<optim::SGDOptions> weights, others;  // no weight decay on norms and biases
   for (const AnyParameter& p : model.parameters())
     (p.shape().size() > 1 ? weights : others).parameters.push_back(p);
@@ -136,6 +144,7 @@ int run(Settings s) {
                             {.schedule = schedule,
                              .seed = s.seed,
                              .loss_scale = std::is_same_v<T, half> ? 1024.0 : 1.0,
+                             .device = s.where(),
                              .metadata = s.save()});
   const fs::path out = s.out;
   if (!s.eval) io::require_writable_folder(out);
@@ -148,10 +157,12 @@ int run(Settings s) {
     std::printf("test accuracy %.2f %%, loss %.4f\n", 100 * e.accuracy, e.loss);
     return 0;
   }
-  std::puts(concat("ResNet-18, width ", s.width, ", ", model.num_parameters(), " parameters, ",
-                   s.dtype, ", ", num_threads(), " threads, ", s.epochs, " epochs of ",
-                   train.batches(), " steps")
-                .c_str());
+  std::puts(
+      concat("ResNet-18, width ", s.width, ", ", model.num_parameters(), " parameters, ", s.dtype,
+             ", ",
+             s.where() == kCpu ? concat(num_threads(), " threads") : cuda::device_name(s.where()),
+             ", ", s.epochs, " epochs of ", train.batches(), " steps")
+          .c_str());
   const train::StopOnSignal ctrl_c;
   if (trainer.fit(train, test, s.epochs) == train::StopReason::stopped) {
     std::printf("continue with: --resume --out %s\n", s.out.c_str());
@@ -171,8 +182,8 @@ int dispatch(Settings& s, const CLI::App& app) {
   if (s.quick && app.count("--width") == 0) s.width = 16;
   if (s.quick && app.count("--epochs") == 0) s.epochs = 4;
   if (s.threads > 0) set_num_threads(s.threads);
-  check<DeviceError>(s.device != "cuda", "--device", "expected auto or cpu, got cuda, which this ",
-                     "version of the example does not have");
+  check<DeviceError>(s.device != "cuda" || cuda::device_count() > 0, "--device",
+                     "expected a usable CUDA device, got none: ", cuda::unavailable_reason());
   if (s.resume || s.eval || !s.images.empty()) s.restore(app);
   return s.dtype == "float" ? run<float>(s) : s.dtype == "half" ? run<half>(s) : run<bfloat16>(s);
 }
@@ -186,7 +197,8 @@ int main(int argc, char** argv) {
                  "CIFAR-10 as a folder or tar, of the binary version or of JPEGs;"
                  " or built-in. Default: the variable GABLE_CIFAR10, else built-in")
       ->default_str("");
-  app.add_option("--device", s.device, "Compute here")->check(IsMember({"auto", "cpu", "cuda"}));
+  app.add_option("--device", s.device, "Compute here; auto: cuda if there is a device")
+      ->check(IsMember({"auto", "cpu", "cuda"}));
   app.add_option("--dtype", s.dtype, "Of weights and activations; masters stay float")
       ->check(IsMember({"float", "bfloat16", "half"}));
   app.add_option("--epochs", s.epochs, "Passes over the training images")->check(Range(1, 100000));

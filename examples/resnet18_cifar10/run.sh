@@ -10,13 +10,21 @@ build="$root/build-example"
 
 sh "$root/cmake/install_packages.sh" build
 launcher=()
-if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+if command -v ccache >/dev/null; then
+  launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+fi
+# CUDA for the device that is here, and not at all without one.
+if compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
+  cuda=(-DGABLE_CUDA=AUTO -DCMAKE_CUDA_ARCHITECTURES=native)
+else
+  cuda=(-DGABLE_CUDA=OFF)
+fi
 verbosity=()
 if ! [ -t 1 ]; then verbosity=(--quiet); fi # ninja's progress line needs a terminal
 
 echo "== building the example into ${build#"$root"/}/ (minutes the first time)"
 mkdir -p "$build"
-cmake -S "$root" -B "$build" -G Ninja "${launcher[@]}" -DCMAKE_BUILD_TYPE=Release \
+cmake -S "$root" -B "$build" -G Ninja "${launcher[@]}" "${cuda[@]}" -DCMAKE_BUILD_TYPE=Release \
   -DGABLE_BUILD_TESTS=OFF -DGABLE_BUILD_BENCH=OFF >"$build/configure.log" 2>&1 ||
   { cat "$build/configure.log"; exit 1; }
 cmake --build "$build" --target resnet18_cifar10 -- "${verbosity[@]}"
@@ -33,8 +41,7 @@ for argument in "$@"; do
   esac
   previous=$argument
 done
-if ! compgen -G '/dev/nvidia[0-9]*' >/dev/null ||
-  grep -q 'gable: CUDA backend left out' "$build/configure.log"; then
+if grep -q 'gable: CUDA backend left out' "$build/configure.log"; then
   on_cpu=true
 fi
 if $is_training && $on_cpu; then

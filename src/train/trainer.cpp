@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include "gable/ops/elementwise.hpp"
+#include "gable/ops/reduce.hpp"
 #include "gable/optim/clip.hpp"
 #include "gable/tensor/random.hpp"
 #include "gable/train/stop.hpp"
@@ -189,15 +191,7 @@ bool TrainerBase::evaluate_into(const data::Loader& loader, Evaluation& result) 
 int64_t TrainerBase::count_correct(const Tensor<float>& logits, const Tensor<int64_t>& labels) {
   check(logits.rank() == 2 && labels.rank() == 1 && logits.size(0) == labels.size(0), "trainer",
         "expected logits (N, classes) for labels ", labels.shape(), ", got ", logits.shape());
-  const Tensor<float> rows = logits.to(kCpu).contiguous();
-  const std::vector<int64_t> wanted = labels.to_vector();
-  const int64_t classes = rows.size(1);
-  int64_t correct = 0;
-  for (size_t n = 0; n < wanted.size(); ++n) {
-    const float* row = rows.data() + static_cast<int64_t>(n) * classes;
-    correct += std::max_element(row, row + classes) - row == wanted[n] ? 1 : 0;
-  }
-  return correct;
+  return sum(eq(argmax(logits, 1), labels)).item();
 }
 
 }  // namespace gable::train
