@@ -4,21 +4,12 @@
 
 #include <gtest/gtest.h>
 
+#include "errors.hpp"
+
 namespace gable {
 namespace {
 
 using Floats = std::vector<float>;
-
-template <class E, class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "nothing thrown";
-}
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 TEST(Eigen, MapsReadAnyStrides) {
   const auto x = arange<float>(12).view({3, 4});

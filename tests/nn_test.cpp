@@ -7,22 +7,11 @@
 #include <string>
 #include <vector>
 
+#include "errors.hpp"
 #include "gable/nn/nn.hpp"
 
 namespace gable::nn {
 namespace {
-
-template <class F>
-std::string message_of(F&& f) {
-  try {
-    f();
-  } catch (const Error& e) {
-    return e.what();
-  }
-  return "nothing thrown";
-}
-
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 std::vector<double> values(const AnyTensor& t) {
   return t.to(DType::float64).as<double>().to_vector();
@@ -133,7 +122,7 @@ TEST(Module, StrictLoadListsEverythingAndChangesNothing) {
   dict.add("norm.weight", ones<int64_t>({6}));
   dict.add("norm.bias", zeros<float>({6}));
   dict.add("head.weight", zeros<float>({1}));
-  const std::string text = message_of([&] { m.load_state_dict(dict); });
+  const std::string text = error_of<Error>([&] { m.load_state_dict(dict); });
   EXPECT_HAS(text, "[load_state_dict]");
   EXPECT_HAS(text, "missing:\n    norm.running_mean\n    norm.running_var");
   EXPECT_HAS(text, "fc2.weight");
@@ -221,7 +210,7 @@ TEST(Module, SharedParameters) {
 
 TEST(Module, BaseForwardNamesTheModule) {
   Outer m;
-  EXPECT_HAS(message_of([&] { (void)m(Variable<float>(ones<float>({1}))); }), "got Module");
+  EXPECT_HAS(error_of<Error>([&] { (void)m(Variable<float>(ones<float>({1}))); }), "got Module");
 }
 
 TEST(Sequential, NestsAndNames) {
@@ -253,7 +242,7 @@ TEST(Layers, ActivationsAndNorms) {
   EXPECT_TRUE(no_affine.state_dict().size() == 0);
   no_affine.eval();  // uses the batch's statistics all the same
   EXPECT_NEAR(no_affine(x).value()(0, 0), -1.0F, 1e-4F);
-  EXPECT_HAS(message_of([&] { (void)BatchNorm2d<float>(2)(x); }), "(N, C, H, W), got (2, 2)");
+  EXPECT_HAS(error_of<Error>([&] { (void)BatchNorm2d<float>(2)(x); }), "(N, C, H, W), got (2, 2)");
 }
 
 TEST(Layers, Embedding) {
@@ -265,7 +254,7 @@ TEST(Layers, Embedding) {
   EXPECT_EQ(y.value()(0, 1, 2), bfloat16(0.0F));
   y.backward(ones<bfloat16>({2, 2, 3}));
   EXPECT_EQ(values(table.weight.grad().select(1, 0)), (std::vector<double>{1, 0, 0, 0, 2}));
-  EXPECT_HAS(message_of([&] { (void)table.forward(Variable<bfloat16>(ones<bfloat16>({1}))); }),
+  EXPECT_HAS(error_of<Error>([&] { (void)table.forward(Variable<bfloat16>(ones<bfloat16>({1}))); }),
              "got Embedding(5, 3)");
 }
 

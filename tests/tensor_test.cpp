@@ -10,6 +10,7 @@
 #include <limits>
 #include <numeric>
 
+#include "errors.hpp"
 #include "gable/memory/allocator.hpp"
 #include "gable/memory/copy_stats.hpp"
 #include "gable/tensor/state_dict.hpp"
@@ -19,17 +20,6 @@ namespace {
 
 using Floats = std::vector<float>;
 using Ints = std::vector<int32_t>;
-
-template <class E, class F>
-std::string error_of(F&& f) {
-  try {
-    f();
-  } catch (const E& e) {
-    return e.what();
-  }
-  return "nothing thrown";
-}
-#define EXPECT_HAS(text, part) EXPECT_NE((text).find(part), std::string::npos) << (text)
 
 // --- creation
 
