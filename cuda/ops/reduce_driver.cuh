@@ -244,14 +244,14 @@ __global__ void __launch_bounds__(kReduceThreads)
 // --- launchers
 
 template <class P>
-class Reduction {
+class ReduceLauncher {
   using T = typename P::Value;
   using State = typename P::State;
   static constexpr int kRowPack = std::min(kPackSize<T>, P::kRows);
   static constexpr int kColumnPack = std::min(kPackSize<T>, P::kColumns);
 
  public:
-  Reduction(const Stream& stream, const ReducePlan& plan, const T* x, const P& policy)
+  ReduceLauncher(const Stream& stream, const ReducePlan& plan, const T* x, const P& policy)
       : stream_(stream), plan_(plan), x_(x), policy_(policy) {}
 
   void run() {
@@ -366,7 +366,7 @@ class Reduction {
 template <class P>
 void reduce(const Stream& stream, const ReducePlan& plan, const typename P::Value* x,
             const P& policy) {
-  Reduction<P>(stream, plan, x, policy).run();
+  ReduceLauncher<P>(stream, plan, x, policy).run();
 }
 
 }  // namespace gable::cuda

@@ -79,9 +79,10 @@ __global__ void __launch_bounds__(kRowThreads)
 /// Several rows side by side, or one long row: twice over x.
 template <class T, int V>
 __global__ void __launch_bounds__(kLineThreads)
-    softmax_lines_kernel(const SoftmaxViews<T> a, const StridedIndex<3> lines, const int side) {
+    softmax_lines_kernel(const SoftmaxViews<T> a, const StridedIndex<3> lines,
+                         const LineSplit split) {
   using C = Compute<T>;
-  const LinePlace place(side);
+  const LinePlace place(split);
   const bool active = place.line < lines.count();
   const bool masked = a.mask != nullptr;
   const Offsets<3> at = active ? lines.offsets(place.line) : Offsets<3>{};
@@ -101,7 +102,7 @@ __global__ void __launch_bounds__(kLineThreads)
   ExpSum<T> state;
   for (int64_t i = place.first * V; i < length; i += place.stride * V) state.add(load(i));
   state = line_reduce(
-      state, [](const auto& p, const auto& q) { return p.with(q); }, side);
+      state, [](const auto& p, const auto& q) { return p.with(q); }, split);
   if (masked && state.top == -infinity<C>()) state.top = C(0);
   if (masked && state.sum == 0) state.sum = 1;
   const C last = a.log ? math::log(static_cast<C>(state.sum)) : static_cast<C>(1 / state.sum);
@@ -135,7 +136,7 @@ void softmax_rows(const Stream& stream, const SoftmaxViews<T>& a, const StridedL
     run.template operator()<most>();
   else
     launch(stream, {blocks_for(rows.numel(), 1), kLineThreads}, softmax_lines_kernel<T, V>, a,
-           StridedIndex<3>(rows), 1);
+           StridedIndex<3>(rows), LineSplit{});
 }
 
 }  // namespace
@@ -157,9 +158,9 @@ static void kernel(const SoftmaxArgs<T>& args, const Stream& stream) {
                                     args.log};
   constexpr int width = cuda::kPackSize<T>;
   if (cuda::side_by_side(rows, views.y_step)) {
-    const int side = cuda::lines_side_by_side(views.length);
-    cuda::launch(stream, {cuda::blocks_for(rows.numel(), side), cuda::kLineThreads},
-                 cuda::softmax_lines_kernel<T, 1>, views, cuda::StridedIndex<3>(rows), side);
+    const auto split = cuda::LineSplit::across(views.length);
+    cuda::launch(stream, {cuda::blocks_for(rows.numel(), split.lines()), cuda::kLineThreads},
+                 cuda::softmax_lines_kernel<T, 1>, views, cuda::StridedIndex<3>(rows), split);
   } else if (views.y_step == 1 && views.x_step == 1 && views.length % width == 0 &&
              cuda::rows_start_packed(rows, 0, args.y.data, sizeof(T), width) &&
              cuda::rows_start_packed(rows, 1, args.x.data, sizeof(T), width)) {

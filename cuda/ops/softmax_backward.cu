@@ -58,9 +58,9 @@ __global__ void __launch_bounds__(kRowThreads)
 template <class T, int V>
 __global__ void __launch_bounds__(kLineThreads)
     softmax_backward_lines_kernel(const SoftmaxBackwardViews<T> a, const StridedIndex<3> lines,
-                                  const int side) {
+                                  const LineSplit split) {
   using C = Compute<T>;
-  const LinePlace place(side);
+  const LinePlace place(split);
   const bool active = place.line < lines.count();
   const Offsets<3> at = active ? lines.offsets(place.line) : Offsets<3>{};
   const int64_t length = active ? a.length : 0;
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kLineThreads)
     for (int v = 0; v < V; ++v) part += a.term(widen(g.values[v]), widen(p.values[v]));
     sum += static_cast<double>(part);
   }
-  sum = line_reduce(sum, Add{}, side);
+  sum = line_reduce(sum, Add{}, split);
   for (int64_t i = place.first * V; i < length; i += place.stride * V) {
     Pack<T, V> g = load(dy, i, a.dy_step);
     const Pack<T, V> p = load(y, i, a.y_step);
@@ -108,7 +108,7 @@ void softmax_backward_rows(const Stream& stream, const SoftmaxBackwardViews<T>& 
     run.template operator()<most>();
   else
     launch(stream, {blocks_for(rows.numel(), 1), kLineThreads}, softmax_backward_lines_kernel<T, V>,
-           a, StridedIndex<3>(rows), 1);
+           a, StridedIndex<3>(rows), LineSplit{});
 }
 
 }  // namespace
@@ -129,10 +129,10 @@ static void kernel(const SoftmaxBackwardArgs<T>& args, const Stream& stream) {
                                             args.log};
   constexpr int width = cuda::kPackSize<T>;
   if (cuda::side_by_side(rows, views.dx_step)) {
-    const int side = cuda::lines_side_by_side(views.length);
-    cuda::launch(stream, {cuda::blocks_for(rows.numel(), side), cuda::kLineThreads},
+    const auto split = cuda::LineSplit::across(views.length);
+    cuda::launch(stream, {cuda::blocks_for(rows.numel(), split.lines()), cuda::kLineThreads},
                  cuda::softmax_backward_lines_kernel<T, 1>, views, cuda::StridedIndex<3>(rows),
-                 side);
+                 split);
   } else if (views.dx_step == 1 && views.dy_step == 1 && views.y_step == 1 &&
              views.length % width == 0 &&
              cuda::rows_start_packed(rows, 0, args.dx.data, sizeof(T), width) &&

@@ -37,36 +37,61 @@ bool side_by_side(const StridedLoop<N>& lines, int64_t step) {
 
 inline constexpr int kLineThreads = 512;
 
-/// Neighbouring lines that a block takes: fewer if they are long, so that more threads share one.
-inline int lines_side_by_side(int64_t length) {
-  int side = kLineThreads;
-  while (side > kWarp && length * side > 8 * kLineThreads) side /= 2;
-  return side;
-}
+/// How a block of kLineThreads is divided. `side` > 1, then at least a warp: that many neighbouring
+/// lines, thread t at line t % side. Else `lanes` neighbouring threads a line: parts of a warp, or
+/// the block.
+struct LineSplit {
+  int side = 1;
+  int lanes = kLineThreads;
 
-/// A block has `side` lines, 1 or at least a warp: thread t is at line t % side.
+  /// For lines along memory of `units` packs.
+  [[nodiscard]] static LineSplit along(int64_t units) {
+    const auto quarter = static_cast<uint64_t>((units + 3) / 4);
+    return {1, units > 16 * kWarp ? kLineThreads
+                                  : std::min(kWarp, static_cast<int>(std::bit_ceil(quarter)))};
+  }
+  /// For lines that lie side by side: fewer if they are long, so that more threads share one.
+  [[nodiscard]] static LineSplit across(int64_t length) {
+    LineSplit split{kLineThreads, 1};
+    while (split.side > kWarp && length * split.side > 8 * kLineThreads) split.side /= 2;
+    return split;
+  }
+  [[nodiscard]] int lines() const { return side > 1 ? side : kLineThreads / lanes; }
+};
+
+/// The line of this thread and its elements there: first, first + stride, ... in packs.
 struct LinePlace {
   int64_t line;
-  int64_t first;   // element, in packs
-  int64_t stride;  // to the next
-  __device__ explicit LinePlace(int side)
-      : line(static_cast<int64_t>(blockIdx.x) * side + static_cast<int>(threadIdx.x) % side),
-        first(static_cast<int>(threadIdx.x) / side),
-        stride(kLineThreads / side) {}
+  int64_t first;
+  int64_t stride;
+  __device__ explicit LinePlace(const LineSplit& split) {
+    const auto t = static_cast<int>(threadIdx.x);
+    const auto block = static_cast<int64_t>(blockIdx.x);
+    if (split.side > 1) {
+      line = block * split.side + t % split.side;
+      first = t / split.side;
+      stride = kLineThreads / split.side;
+    } else {
+      line = block * (kLineThreads / split.lanes) + t / split.lanes;
+      first = t % split.lanes;
+      stride = split.lanes;
+    }
+  }
 };
 
 /// Combines the values of the threads of each line; all of them get the result.
 template <class S, class F>
-__device__ __forceinline__ S line_reduce(const S& value, const F& combine, int side) {
-  if (side == 1) return block_reduce(value, combine);
+__device__ __forceinline__ S line_reduce(const S& value, const F& combine, const LineSplit& split) {
+  if (split.side == 1) return group_reduce(value, combine, split.lanes);
   __shared__ alignas(16) unsigned char memory[kLineThreads * sizeof(S)];
   S* shared = reinterpret_cast<S*>(memory);
   __syncthreads();  // an earlier call may still be reading
   shared[threadIdx.x] = value;
   __syncthreads();
-  const int line = static_cast<int>(threadIdx.x) % side;
+  const int line = static_cast<int>(threadIdx.x) % split.side;
   S result = shared[line];
-  for (int t = line + side; t < kLineThreads; t += side) result = combine(result, shared[t]);
+  for (int t = line + split.side; t < kLineThreads; t += split.side)
+    result = combine(result, shared[t]);
   return result;
 }
 
@@ -84,9 +109,9 @@ __device__ __forceinline__ Compute<T> exp_of(Compute<T> x) {
     return math::exp(x);
 }
 
-/// sum(exp(x - top)) with the largest value so far, which may have passed over NaN; the sum has
-/// not.
-template <class T>
+/// sum(exp(x - shift_of(top))) with the largest value so far, which may have passed over NaN; the
+/// sum has not. +inf makes the sum NaN, or with InfinityCounts infinite.
+template <class T, bool InfinityCounts = false>
 struct ExpSum {
   using C = Compute<T>;
   C top = -infinity<C>();
