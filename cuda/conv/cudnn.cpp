@@ -41,7 +41,7 @@ DnnHandle::DnnHandle(const Stream& stream) {
 namespace {
 
 constexpr int64_t kWorkspaceLimit = int64_t{512} << 20;
-constexpr int kCandidates = 4;  // engines that are built and timed for a geometry
+constexpr int kCandidates = 12;  // engines that are built and timed for a geometry
 
 // Required before 9.19, whose headers warn of the names.
 constexpr auto kGraphHandle = static_cast<cudnnBackendAttributeName_t>(800);
@@ -207,6 +207,18 @@ std::vector<DnnDescriptor> configurations(const DnnGraph& graph, cudnnBackendHeu
   return results;
 }
 
+bool compiles(cudnnBackendDescriptor_t engine) {
+  std::array<cudnnBackendBehaviorNote_t, CUDNN_BEHAVIOR_NOTE_TYPE_COUNT> notes = {};
+  int64_t count = 0;
+  if (cudnnBackendGetAttribute(engine, CUDNN_ATTR_ENGINE_BEHAVIOR_NOTE, CUDNN_TYPE_BEHAVIOR_NOTE,
+                               CUDNN_BEHAVIOR_NOTE_TYPE_COUNT, &count,
+                               notes.data()) != CUDNN_STATUS_SUCCESS)
+    return true;
+  return std::find(notes.begin(), notes.begin() + count, CUDNN_BEHAVIOR_NOTE_RUNTIME_COMPILATION) !=
+         notes.begin() + count;
+}
+
+// Engines that are compiled at run time take seconds to build, once for each geometry.
 bool acceptable(const DnnDescriptor& configuration, bool strict) {
   const DnnDescriptor engine(CUDNN_BACKEND_ENGINE_DESCRIPTOR);
   cudnnBackendDescriptor_t raw = engine.raw();
@@ -215,6 +227,7 @@ bool acceptable(const DnnDescriptor& configuration, bool strict) {
                                CUDNN_TYPE_BACKEND_DESCRIPTOR, 1, &count,
                                &raw) != CUDNN_STATUS_SUCCESS)
     return false;
+  if (compiles(raw)) return false;
   std::array<cudnnBackendNumericalNote_t, CUDNN_NUMERICAL_NOTE_TYPE_COUNT> notes = {};
   if (cudnnBackendGetAttribute(raw, CUDNN_ATTR_ENGINE_NUMERICAL_NOTE, CUDNN_TYPE_NUMERICAL_NOTE,
                                CUDNN_NUMERICAL_NOTE_TYPE_COUNT, &count,
@@ -386,8 +399,8 @@ template <class T>
 std::unique_ptr<DnnPlan> make_plan(const Conv2dInputGradArgs<T>& args, const Stream& stream) {
   return DnnPlan::make(args.g, problem_of(args), pointers_of(args), stream);
 }
-// Gradients of 16-bit weights in float where an engine writes them so, else in 16 bits (the sums
-// are in float all the same) with a conversion.
+// Gradients of 16-bit weights in float where an engine writes them so (cuDNN 9.19 has only ones
+// that are compiled at run time), else in 16 bits, though summed in float, with a conversion.
 template <class T>
 std::unique_ptr<DnnPlan> make_plan(const Conv2dWeightGradArgs<T>& args, const Stream& stream) {
   DnnProblem problem = problem_of(args);
