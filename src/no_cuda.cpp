@@ -2,6 +2,7 @@
 // Link-time stub of the CUDA backend for builds without it: every entry throws DeviceError.
 #include "gable/memory/allocator.hpp"
 #include "gable/memory/cuda.hpp"
+#include "gable/memory/event.hpp"
 #include "gable/ops/kernel_list.hpp"
 #include "gable/tensor/backend.hpp"
 
@@ -25,6 +26,12 @@ void set_allow_tf32(bool) { refuse("set_allow_tf32"); }
 bool allow_tf32() { return false; }
 std::string last_conv_engine() { return {}; }
 Storage pinned_storage(int64_t) { refuse("pinned_storage"); }
+Event::Event(Device device) : device_(device) { refuse("event"); }
+Event::~Event() = default;
+void Event::record() { refuse("event"); }
+void Event::synchronize() const { refuse("event"); }
+void Event::block(const Stream&) const { refuse("event"); }
+double Event::milliseconds(const Event&, const Event&) { refuse("event"); }
 StreamScope::StreamScope(const Stream& stream) : stream_(stream) { refuse("stream"); }
 StreamScope::~StreamScope() = default;
 
