@@ -2,6 +2,7 @@
 // What the forward and the backward of layer norm and RMS norm share.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 
 #include "device/numeric.cuh"
@@ -60,7 +61,7 @@ __device__ __forceinline__ Normalize<C> normalize_by(const TwoSums& s, C shift, 
     m2 -= s.a * s.a / count;
     if (m2 < 0) m2 = 0;
   }
-  return Normalize<C>(mean, static_cast<C>(1 / sqrt(m2 / count + eps)));
+  return Normalize<C>(mean, static_cast<C>(1 / std::sqrt(m2 / count + eps)));
 }
 
 /// V neighbours of gamma or beta, from whole packs of 16 bytes where V > 1; `absent` if null.
