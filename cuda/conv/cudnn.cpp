@@ -41,7 +41,7 @@ DnnHandle::DnnHandle(const Stream& stream) {
 namespace {
 
 constexpr int64_t kWorkspaceLimit = int64_t{512} << 20;
-constexpr int kCandidates = 12;  // engines that are built and timed for a geometry
+constexpr size_t kCandidates = 12;  // engines that are built and timed for a geometry
 
 // Required before 9.19, whose headers warn of the names.
 constexpr auto kGraphHandle = static_cast<cudnnBackendAttributeName_t>(800);
@@ -304,7 +304,7 @@ class DnnPlan {
       for (auto mode : {CUDNN_HEUR_MODE_A, CUDNN_HEUR_MODE_FALLBACK}) {
         if (!candidates.empty()) break;
         for (DnnDescriptor& configuration : configurations(*plan->graph_, mode)) {
-          if (candidates.size() == kCandidates) break;
+          if (candidates.size() == (may_measure() ? kCandidates : 1)) break;
           if (!acceptable(configuration, problem.strict)) continue;
           if (auto built = build(std::move(configuration), handle.raw()))
             candidates.push_back(std::move(*built));
@@ -314,8 +314,8 @@ class DnnPlan {
       return nullptr;
     }
     float least = std::numeric_limits<float>::infinity();
-    size_t best = candidates.size();
-    for (size_t i = 0; i < candidates.size(); ++i) {
+    size_t best = may_measure() ? candidates.size() : 0;
+    for (size_t i = 0; may_measure() && i < candidates.size(); ++i) {
       try {
         const float time = measure(stream, [&] { candidates[i].run(pointers, stream); });
         if (time >= least) continue;

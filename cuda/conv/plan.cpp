@@ -59,7 +59,7 @@ const ConvEngine<Args>& choose(const Args& args, const Stream& stream) {
   Engines<Args> able;
   for (const ConvEngine<Args>& engine : all)
     if (engine.supports(args, stream)) able.push_back(&engine);
-  if (able.size() == 1 || is_capturing(stream)) return *able.front();
+  if (able.size() == 1 || !may_measure() || is_capturing(stream)) return *able.front();
   const ConvEngine<Args>* best = able.front();
   float least = measure(stream, [&] { best->run(args, stream); }) * kClearlyFaster;
   for (size_t i = 1; i < able.size(); ++i) {
@@ -123,6 +123,17 @@ const std::string& forced_conv_engine() {
     return value;
   }();
   return name;
+}
+
+bool may_measure() {
+  static const bool may = [] {
+    const char* text = std::getenv("GABLE_CONV_MEASURE");
+    const std::string value = text == nullptr ? "" : text;
+    check<Error>(value.empty() || value == "0" || value == "1", "conv2d",
+                 "expected GABLE_CONV_MEASURE to be 0 or 1, got ", value);
+    return value != "0";
+  }();
+  return may;
 }
 
 bool is_capturing(const Stream& stream) {

@@ -53,6 +53,8 @@ void cudnn_conv(const Args& args, const Stream& stream);
 
 /// GABLE_CONV_ENGINE, or empty. Throws Error for a name that is no engine's.
 [[nodiscard]] const std::string& forced_conv_engine();
+/// False with GABLE_CONV_MEASURE=0: the same choices in every run, by preference and estimate.
+[[nodiscard]] bool may_measure();
 /// True while a CUDA graph is captured: no measuring, no waiting.
 [[nodiscard]] bool is_capturing(const Stream& stream);
 /// Milliseconds of the work that `work` queues: the best of a few runs after one to warm up.

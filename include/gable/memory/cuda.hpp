@@ -46,11 +46,11 @@ class StreamScope {
 void set_allow_tf32(bool allow);
 [[nodiscard]] bool allow_tf32();
 
-/// Engine of this thread's last convolution kernel on a CUDA device: "direct" (depthwise),
-/// "cudnn", or "im2col" (a product of cuBLASLt, also where no columns are needed); empty if there
-/// was none. Chosen once a geometry; the environment variable
-/// GABLE_CONV_ENGINE=im2col|cudnn|direct, read at the first convolution, forces one where it can
-/// run at all.
+/// Engine of this thread's last convolution kernel on a CUDA device: "direct" (depthwise), "cudnn",
+/// or "im2col" (a product of cuBLASLt, also where no columns are needed); empty if there was none.
+/// Chosen once a geometry, by a short measurement unless the work is small. Two environment
+/// variables are read at the first convolution: GABLE_CONV_ENGINE=im2col|cudnn|direct takes one
+/// engine wherever it can run; GABLE_CONV_MEASURE=0 chooses without measuring, alike in every run.
 [[nodiscard]] std::string last_conv_engine();
 
 /// Page-locked host memory, which copies to and from devices asynchronously and at full speed.
