@@ -12,7 +12,7 @@
 
 namespace gable::cuda {
 
-inline constexpr int kRowThreads = 1024;  // most threads that share a row
+inline constexpr int kRowThreads = 512;  // most threads that share a row; more would spill
 
 /// `lanes` neighbouring threads a row: parts of a warp, or a whole block.
 struct RowGroups {
