@@ -46,7 +46,8 @@ class StridedIndex {
       count_ *= sizes_[d];
     }
     small_ = count_ < (int64_t{1} << 31);
-    for (int d = 0; small_ && d < rank_; ++d)
+    // The outermost is not divided by; it may be 0, a row of less than a unit.
+    for (int d = 1; small_ && d < rank_; ++d)
       dividers_[d] = Divider(static_cast<uint32_t>(sizes_[d]));
   }
   /// Number of positions.
