@@ -8,6 +8,7 @@
 #include <mutex>
 #include <vector>
 
+#include "conv/delay.hpp"
 #include "gable/memory/cuda.hpp"
 #include "runtime/context.hpp"
 
@@ -20,6 +21,9 @@ constexpr int64_t kSmallFlops = int64_t{1} << 24;
 // Another engine than the preferred one must be this much faster: the choice is not to flicker
 // between runs over noise.
 constexpr float kClearlyFaster = 0.75F;
+
+// Work is timed behind a wait of so many microseconds, so that it never waits for the host.
+constexpr unsigned kQueueTime = 100;
 
 thread_local const char* last_engine = "";
 
@@ -154,6 +158,7 @@ float measure(const Stream& stream, const std::function<void()>& work) {
   const Event stop;
   float best = 0;
   for (int i = 0; i < 4; ++i) {
+    delay(stream, kQueueTime);
     GABLE_CUDA_CHECK(cudaEventRecord(start.event, native(stream)));
     work();
     GABLE_CUDA_CHECK(cudaEventRecord(stop.event, native(stream)));
