@@ -191,6 +191,29 @@ TEST(Elementwise, LargeIntegersAreExact) {
   EXPECT_EQ(maximum(x, x + 1).item(), big + 1);
 }
 
+TEST(Elementwise, IntegersWrap) {
+  constexpr int32_t least = std::numeric_limits<int32_t>::min();
+  constexpr int32_t most = std::numeric_limits<int32_t>::max();
+  using Values = std::vector<int32_t>;
+  const auto x = from_data<int32_t>({least, most});
+  EXPECT_EQ((x + ones_like(x)).to_vector(), (Values{least + 1, least}));
+  EXPECT_EQ((x - ones_like(x)).to_vector(), (Values{most, most - 1}));
+  EXPECT_EQ((x * x).to_vector(), (Values{0, 1}));
+  EXPECT_EQ((x + 1).to_vector(), (Values{least + 1, least}));
+  EXPECT_EQ((1 - x).to_vector(), (Values{least + 1, 1 - most}));
+  EXPECT_EQ((x * 2).to_vector(), (Values{0, -2}));
+  EXPECT_EQ(neg(x).to_vector(), (Values{least, -most}));
+  EXPECT_EQ(abs(x).to_vector(), (Values{least, most}));
+  EXPECT_EQ(square(x).to_vector(), (Values{0, 1}));
+}
+
+TEST(Elementwise, UnsignedScalarsSubtract) {
+  EXPECT_EQ((from_data<float>({5}) - 2U).item(), 3.0F);
+  EXPECT_EQ((from_data<int64_t>({5}) - size_t{7}).item(), -2);
+  EXPECT_EQ((from_data<int64_t>({0}) - std::numeric_limits<int64_t>::min()).item(),
+            std::numeric_limits<int64_t>::min());
+}
+
 TEST(Elementwise, UnsignedBytesWrap) {
   const auto x = from_data<uint8_t>({250, 3});
   EXPECT_EQ((x + 10).to_vector(), (std::vector<uint8_t>{4, 13}));

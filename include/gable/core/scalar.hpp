@@ -29,6 +29,12 @@ class Scalar {
     else
       return static_cast<V>(real_);
   }
+  /// Integers wrap; also right for unsigned values, whose own negative is not.
+  friend constexpr Scalar operator-(Scalar s) {
+    s.real_ = -s.real_;
+    s.integer_ = static_cast<int64_t>(uint64_t{0} - static_cast<uint64_t>(s.integer_));
+    return s;
+  }
 
  private:
   static constexpr int64_t truncate(double v) {

@@ -303,7 +303,7 @@ auto operator+(S c, const X& x) {
 }
 template <TensorLike X, ScalarLike S>
 auto operator-(const X& x, S c) {
-  return add_scalar(x, Scalar(-c));
+  return add_scalar(x, -Scalar(c));
 }
 template <TensorLike X, ScalarLike S>
 auto operator-(S c, const X& x) {

@@ -24,7 +24,7 @@ struct Add {
   GABLE_BINARY_FUNCTOR("add", false, 1, 0)
   template <class V>
   GABLE_HD V fwd(V a, V b) const {
-    return static_cast<V>(a + b);
+    return math::wrap_add(a, b);
   }
   template <class V>
   GABLE_HD Pair<V> bwd(V, V, V dy) const {
@@ -35,7 +35,7 @@ struct Sub {
   GABLE_BINARY_FUNCTOR("sub", false, 1, 0)
   template <class V>
   GABLE_HD V fwd(V a, V b) const {
-    return static_cast<V>(a - b);
+    return math::wrap_sub(a, b);
   }
   template <class V>
   GABLE_HD Pair<V> bwd(V, V, V dy) const {
@@ -46,7 +46,7 @@ struct Mul {
   GABLE_BINARY_FUNCTOR("mul", true, 1, 0)
   template <class V>
   GABLE_HD V fwd(V a, V b) const {
-    return static_cast<V>(a * b);
+    return math::wrap_mul(a, b);
   }
   template <class V>
   GABLE_HD Pair<V> bwd(V a, V b, V dy) const {

@@ -28,6 +28,7 @@ struct Neg {
   GABLE_FUNCTOR("neg", nothing, 1, 0)
   template <class V>
   GABLE_HD V fwd(V x) const {
+    if constexpr (std::is_integral_v<V>) return math::wrap_sub(V(0), x);
     return static_cast<V>(-x);
   }
   template <class V>
@@ -40,7 +41,7 @@ struct Abs {
   template <class V>
   GABLE_HD V fwd(V x) const {
     if constexpr (std::is_floating_point_v<V>) return math::abs(x);
-    return static_cast<V>(x < V(0) ? -x : x);
+    return x < V(0) ? math::wrap_sub(V(0), x) : x;
   }
   template <class V>
   GABLE_HD V bwd(V x, V dy) const {
@@ -51,7 +52,7 @@ struct Square {
   GABLE_FUNCTOR("square", input, 1, 0)
   template <class V>
   GABLE_HD V fwd(V x) const {
-    return static_cast<V>(x * x);
+    return math::wrap_mul(x, x);
   }
   template <class V>
   GABLE_HD V bwd(V x, V dy) const {
@@ -102,7 +103,7 @@ struct AddScalar {
   Scalar c = 0;
   template <class V>
   GABLE_HD V fwd(V x) const {
-    return static_cast<V>(x + c.get<V>());
+    return math::wrap_add(x, c.get<V>());
   }
   template <class V>
   GABLE_HD V bwd(V, V dy) const {
@@ -115,7 +116,7 @@ struct RsubScalar {
   Scalar c = 0;
   template <class V>
   GABLE_HD V fwd(V x) const {
-    return static_cast<V>(c.get<V>() - x);
+    return math::wrap_sub(c.get<V>(), x);
   }
   template <class V>
   GABLE_HD V bwd(V, V dy) const {
@@ -127,7 +128,7 @@ struct MulScalar {
   Scalar c = 1;
   template <class V>
   GABLE_HD V fwd(V x) const {
-    return static_cast<V>(x * c.get<V>());
+    return math::wrap_mul(x, c.get<V>());
   }
   template <class V>
   GABLE_HD V bwd(V, V dy) const {

@@ -30,6 +30,32 @@ GABLE_HD inline bool is_nan(V x) {
   return x != x;
 }
 
+// a + b, a - b, a * b; integers wrap instead of overflowing.
+template <class V>
+GABLE_HD constexpr V wrap_add(V a, V b) {
+  if constexpr (std::is_integral_v<V>)
+    return static_cast<V>(static_cast<std::make_unsigned_t<V>>(a) +
+                          static_cast<std::make_unsigned_t<V>>(b));
+  else
+    return a + b;
+}
+template <class V>
+GABLE_HD constexpr V wrap_sub(V a, V b) {
+  if constexpr (std::is_integral_v<V>)
+    return static_cast<V>(static_cast<std::make_unsigned_t<V>>(a) -
+                          static_cast<std::make_unsigned_t<V>>(b));
+  else
+    return a - b;
+}
+template <class V>
+GABLE_HD constexpr V wrap_mul(V a, V b) {
+  if constexpr (std::is_integral_v<V>)
+    return static_cast<V>(static_cast<std::make_unsigned_t<V>>(a) *
+                          static_cast<std::make_unsigned_t<V>>(b));
+  else
+    return a * b;
+}
+
 using std::abs;
 using std::atan2;
 using std::ceil;

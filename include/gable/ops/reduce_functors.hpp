@@ -27,21 +27,8 @@ namespace detail {
 template <class T>
 using WideState = std::conditional_t<FloatElement<T>, double, int64_t>;
 
-// Integer sums and products wrap instead of overflowing.
-template <class S>
-GABLE_HD constexpr S wrap_add(S a, S b) {
-  if constexpr (std::is_integral_v<S>)
-    return static_cast<S>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  else
-    return a + b;
-}
-template <class S>
-GABLE_HD constexpr S wrap_mul(S a, S b) {
-  if constexpr (std::is_integral_v<S>)
-    return static_cast<S>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  else
-    return a * b;
-}
+using math::wrap_add;
+using math::wrap_mul;
 template <class V>
 GABLE_HD constexpr V lowest() {
   if constexpr (std::numeric_limits<V>::has_infinity)
