@@ -289,6 +289,32 @@ TEST_F(AtomicFiles, KeepsTheOldFileUntilCommit) {
   EXPECT_THROW(AtomicFile{folder_}, FileError);
 }
 
+TEST_F(AtomicFiles, LeftoversOfAKilledProcessDoNotMatter) {
+  const fs::path path = folder_ / "f";
+  for (int i = 0; i < 100; ++i)
+    std::ofstream(concat(path.string(), ".tmp-", static_cast<int64_t>(getpid()), "-", i)) << "left";
+  write_file(path, "new");
+  EXPECT_EQ(fs::file_size(path), 3U);
+  EXPECT_EQ(count(), 101U);
+}
+
+TEST_F(AtomicFiles, DevicesAndPipesAreNotReplaced) {
+  const fs::path pipe = folder_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  EXPECT_THROW(AtomicFile{pipe}, FileError);
+  EXPECT_TRUE(fs::is_fifo(pipe));
+}
+
+TEST(StateDicts, ManyNamesTakeNoQuadraticTime) {
+  StateDict dict;
+  constexpr int64_t kNames = 200'000;
+  for (int64_t i = 0; i < kNames; ++i) dict.add(concat("t", i), AnyTensor());
+  EXPECT_NE(dict.find("t199999"), nullptr);
+  EXPECT_EQ(dict.find("t200000"), nullptr);
+  EXPECT_THROW(dict.add("t7", AnyTensor()), Error);
+  EXPECT_EQ(dict.size(), static_cast<size_t>(kNames));
+}
+
 TEST_F(AtomicFiles, WritableFolders) {
   require_writable_folder(folder_ / "a" / "b");
   EXPECT_TRUE(fs::is_empty(folder_ / "a" / "b"));

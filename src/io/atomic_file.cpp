@@ -32,11 +32,16 @@ void sync_folder(const std::filesystem::path& folder) {
 AtomicFile::AtomicFile(std::filesystem::path path) : path_(std::move(path)) {
   static std::atomic<unsigned> counter{0};
   struct stat info {};
-  if (stat(path_.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
-    fail_errno("a file to write", path_, EISDIR);
-  temporary_ = path_;
-  temporary_ += concat(".tmp-", static_cast<int64_t>(getpid()), "-", counter.fetch_add(1));
-  file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (stat(path_.c_str(), &info) == 0) {  // a rename would replace a device or a pipe
+    if (S_ISDIR(info.st_mode)) fail_errno("a file to write", path_, EISDIR);
+    check<FileError>(S_ISREG(info.st_mode), "file", "expected a regular file to write, got ",
+                     path_.string());
+  }
+  do {  // a process of the same number, killed before, may have left its file
+    temporary_ = path_;
+    temporary_ += concat(".tmp-", static_cast<int64_t>(getpid()), "-", counter.fetch_add(1));
+    file_ = open(temporary_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  } while (file_ < 0 && errno == EEXIST);
   if (file_ < 0) fail_errno("a writable path", path_, errno);
 }
 

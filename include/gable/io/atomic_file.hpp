@@ -21,7 +21,8 @@ class FileError : public Error {
 /// one. Without commit() the destructor removes the temporary file and the target stays as it was.
 class AtomicFile {
  public:
-  /// Throws FileError if the folder is missing or not writable, or if `path` is a folder.
+  /// Throws FileError if the folder is missing or not writable, or if `path` is there and not a
+  /// regular file.
   explicit AtomicFile(std::filesystem::path path);
   ~AtomicFile();
   AtomicFile(const AtomicFile&) = delete;

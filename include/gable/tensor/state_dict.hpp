@@ -2,6 +2,8 @@
 // StateDict: named tensors in a fixed order, as modules and optimizers save them.
 #pragma once
 
+#include <functional>
+#include <map>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,13 +22,13 @@ class StateDict {
   void add(std::string name, AnyTensor tensor) {
     check<Error>(find(name) == nullptr, "state_dict", "expected unique names, got \"", name,
                  "\" twice");
+    index_.emplace(name, entries_.size());
     entries_.emplace_back(std::move(name), std::move(tensor));
   }
   /// Null if absent.
   [[nodiscard]] const AnyTensor* find(std::string_view name) const {
-    for (const Entry& e : entries_)
-      if (e.first == name) return &e.second;
-    return nullptr;
+    const auto at = index_.find(name);
+    return at == index_.end() ? nullptr : &entries_[at->second].second;
   }
   [[nodiscard]] size_t size() const { return entries_.size(); }
   [[nodiscard]] auto begin() const { return entries_.begin(); }
@@ -34,6 +36,7 @@ class StateDict {
 
  private:
   std::vector<Entry> entries_;
+  std::map<std::string, size_t, std::less<>> index_;  // a file may hold millions of names
 };
 
 }  // namespace gable
