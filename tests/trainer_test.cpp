@@ -208,6 +208,44 @@ TEST_F(TrainerFiles, LearnsAndReports) {
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_), {}), 2);
 }
 
+TEST_F(TrainerFiles, CheckpointsThatLieChangeNothing) {
+  const fs::path path = folder_ / "run.safetensors";
+  Job<float> run;
+  run.trainer.fit(train_loader(), nullptr, 1);
+  run.trainer.save_checkpoint(path);
+  const io::Safetensors good = io::load_safetensors(path);
+  const std::vector<std::pair<std::string, std::string>> lies = {{"early_stop", "nonsense"},
+                                                                 {"gable.epoch", "-1"},
+                                                                 {"gable.loss_scale", "0"},
+                                                                 {"gable.loss_scale", "nan"}};
+  for (const auto& [key, value] : lies) {
+    io::Metadata metadata = good.metadata;
+    metadata[key] = value;
+    io::save_safetensors(path, good.tensors, metadata);
+    Job<float> other;
+    other.trainer.add<EarlyStop>(3);
+    const std::string before = other.bytes();
+    EXPECT_THROW(other.trainer.load_checkpoint(path), FormatError) << key;
+    EXPECT_TRUE(other.bytes() == before) << key;
+    EXPECT_EQ(other.trainer.steps_done(), 0) << key;
+  }
+}
+
+TEST_F(TrainerFiles, EvaluatingInACallbackKeepsAStop) {
+  struct Evaluates : Callback {
+    void on_epoch(TrainerBase& t, const EpochEvent&) override {
+      t.request_stop(StopReason::early);
+      samples = t.evaluate(test_loader()).samples;
+    }
+    int64_t samples = 0;
+  };
+  Job<float> run;
+  const Evaluates& callback = run.trainer.add<Evaluates>();
+  EXPECT_EQ(run.trainer.fit(train_loader(), nullptr, 4), StopReason::early);
+  EXPECT_EQ(run.trainer.epochs_done(), 1);
+  EXPECT_EQ(callback.samples, 100);
+}
+
 TEST_F(TrainerFiles, NonFiniteLossNamesTheStep) {
   Job<float> run;
   run.trainer.fit(train_loader(), nullptr, 1);

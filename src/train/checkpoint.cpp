@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // Checkpoints of a trainer: one safetensors file.
+#include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 
 #include "gable/tensor/random.hpp"
 #include "gable/train/trainer.hpp"
@@ -98,16 +100,25 @@ void TrainerBase::load_checkpoint(const std::filesystem::path& path) {
   m.read("gable.random_seed", random.seed);
   m.read("gable.random_offset", random.offset);
   const std::string loader = m.text_at("gable.loader");
-  StateDict before;  // to go back if the model's part fits and the optimizer's does not
-  for (const auto& [key, tensor] : model_.state_dict()) before.add(key, tensor.clone());
-  model_.load_state_dict(part(file.tensors, "model."));
+  check<FormatError>(
+      std::min({at.epoch, at.batch, at.step, at.skipped, at.correct, at.samples}) >= 0,
+      "checkpoint", "expected counts of at least 0, got others in ", name);
+  check<FormatError>(std::isfinite(at.loss_scale) && at.loss_scale > 0, "checkpoint",
+                     "expected a loss scale > 0, got ", at.loss_scale, " in ", name);
+  // To go back if a part does not fit; the optimizer, which comes last, changes nothing then.
+  io::Metadata callbacks_before;
+  for (const auto& c : callbacks_) c->save(callbacks_before);
+  StateDict model_before;
+  for (const auto& [key, tensor] : model_.state_dict()) model_before.add(key, tensor.clone());
   try {
+    for (const auto& c : callbacks_) c->load(file.metadata);
+    model_.load_state_dict(part(file.tensors, "model."));
     optimizer_.load_state_dict(part(file.tensors, "optimizer."));
   } catch (...) {
-    model_.load_state_dict(before);
+    model_.load_state_dict(model_before);
+    for (const auto& c : callbacks_) c->load(callbacks_before);
     throw;
   }
-  for (const auto& c : callbacks_) c->load(file.metadata);
   at_ = at;
   loader_text_ = loader;
   default_generator().set_state(random);

@@ -71,6 +71,7 @@ StopReason TrainerBase::fit(const data::Loader& train, const data::Loader* test,
 
 StopReason TrainerBase::end(StopReason reason) {
   for (const auto& c : callbacks_) c->on_end(*this, reason);
+  stop_.store(StopReason::finished);
   return reason;
 }
 
@@ -93,7 +94,7 @@ bool TrainerBase::run_epoch(const data::Loader& train, const data::Loader* test,
   if (test != nullptr) {
     start = Clock::now();
     Evaluation result;
-    if (!evaluate_into(*test, result)) return false;  // resumes with the evaluation
+    if (!evaluate_into(*test, result, true)) return false;  // resumes with the evaluation
     event.test_loss = result.loss;
     event.test_accuracy = result.accuracy;
     event.test_seconds = seconds_since(start);
@@ -148,24 +149,24 @@ void TrainerBase::update(double loss) {
     finite = std::isfinite(optim::grad_norm(optimizer_.parameters()));
   if (finite) {
     optimizer_.step(1 / scale);
-  } else {
-    check<Error>(scaled, "fit", "expected finite gradients, got inf or NaN at step ", at_.step + 1,
-                 " (loss ", loss, ")");
+  } else if (scaled) {
     ++at_.skipped;
     at_.loss_scale = std::max(1.0, scale / 2);
   }
   optimizer_.zero_grad();
+  check<Error>(finite || scaled, "fit", "expected finite gradients, got inf or NaN at step ",
+               at_.step + 1, " (loss ", loss, ")");
 }
 
 Evaluation TrainerBase::evaluate(const data::Loader& loader) {
   Evaluation result;
-  stop_.store(StopReason::finished);
-  (void)evaluate_into(loader, result);
+  (void)evaluate_into(loader, result, false);
   return result;
 }
 
-// False if a stop was asked for on the way; the result is of the batches so far then.
-bool TrainerBase::evaluate_into(const data::Loader& loader, Evaluation& result) {
+// False if a stop was asked for on the way and `stoppable`; the result is of the batches so far
+// then.
+bool TrainerBase::evaluate_into(const data::Loader& loader, Evaluation& result, bool stoppable) {
   const NoGrad no_grad;
   struct RestoreMode {  // also when a batch throws
     nn::AnyModule& model;
@@ -181,7 +182,7 @@ bool TrainerBase::evaluate_into(const data::Loader& loader, Evaluation& result) 
     loss += r.loss * static_cast<double>(batch->labels.numel());
     correct += r.correct;
     result.samples += batch->labels.numel();
-    if (should_stop()) break;
+    if (stoppable && should_stop()) break;
   }
   result.loss = loss / static_cast<double>(result.samples);
   result.accuracy = static_cast<double>(correct) / static_cast<double>(result.samples);

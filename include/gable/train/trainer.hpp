@@ -61,13 +61,13 @@ class TrainerBase {
 
   /// Trains until `epochs` epochs of the whole run are done, from the start or from where a loaded
   /// checkpoint was, and evaluates on `test` (may be null) after each. Throws Error, naming the
-  /// step, for a loss that is not finite; parameters are as before that step
-  /// then.
+  /// step, for a loss that is not finite; parameters are as before that step then.
   StopReason fit(const data::Loader& train, const data::Loader* test, int64_t epochs);
   StopReason fit(const data::Loader& train, const data::Loader& test, int64_t epochs) {
     return fit(train, &test, epochs);
   }
-  /// Loss and top-1 accuracy in evaluation mode, without recording. The mode is restored.
+  /// Loss and top-1 accuracy over the whole loader, in evaluation mode and without recording. The
+  /// mode is restored. Callbacks may call it.
   [[nodiscard]] Evaluation evaluate(const data::Loader& loader);
   /// Ends fit() after the current step. May be called from callbacks and other threads.
   void request_stop(StopReason reason = StopReason::stopped) { stop_.store(reason); }
@@ -117,14 +117,13 @@ class TrainerBase {
     int64_t samples = 0;
     double seconds = 0;
   };
-  class Timer;
 
   StepEvent step(const data::Batch& batch);
   void update(double loss);
   [[nodiscard]] bool should_stop() const;
   bool run_epoch(const data::Loader& train, const data::Loader* test, int64_t epochs);
   StopReason end(StopReason reason);
-  bool evaluate_into(const data::Loader& loader, Evaluation& result);
+  bool evaluate_into(const data::Loader& loader, Evaluation& result, bool stoppable);
 
   nn::AnyModule& model_;
   optim::Optimizer& optimizer_;
