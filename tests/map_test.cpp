@@ -7,6 +7,7 @@
 #include <atomic>
 #include <numeric>
 #include <stdexcept>
+#include <thread>
 #include <vector>
 
 #include "gable/core/parallel.hpp"
@@ -28,6 +29,14 @@ class Threads {
 };
 
 // --- parallel_for
+
+TEST(ParallelFor, AllThreadsSeeTheThreadCount) {
+  const Threads three(3);
+  const int expected = num_threads();  // 1 without OpenMP
+  int seen = 0;
+  std::thread([&] { seen = num_threads(); }).join();
+  EXPECT_EQ(seen, expected);
+}
 
 TEST(ParallelFor, CoversTheRangeOnce) {
   for (const int threads : {1, 2, 3, 4}) {

@@ -3,6 +3,7 @@
 #include "gable/core/parallel.hpp"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 
 #include "gable/core/error.hpp"
@@ -13,9 +14,15 @@
 
 namespace gable {
 
+#ifdef _OPENMP
+// 0: OpenMP's own. omp_set_num_threads would set it for the calling thread alone.
+static std::atomic<int> chosen_threads{0};
+#endif
+
 int num_threads() {
 #ifdef _OPENMP
-  return omp_get_max_threads();
+  const int chosen = chosen_threads.load(std::memory_order_relaxed);
+  return chosen > 0 ? chosen : omp_get_max_threads();
 #else
   return 1;
 #endif
@@ -24,7 +31,7 @@ int num_threads() {
 void set_num_threads(int n) {
   check<TypeError>(n >= 1, "set_num_threads", "expected at least 1 thread, got ", n);
 #ifdef _OPENMP
-  omp_set_num_threads(n);
+  chosen_threads.store(n, std::memory_order_relaxed);
 #endif
 }
 
