@@ -8,6 +8,9 @@ namespace gable::detail {
 
 namespace {
 
+// Keeps sums and products of sizes, strides and padding within 64 bits.
+constexpr int64_t kMost = int64_t{1} << 30;
+
 void check_options(Size2d stride, const Padding& p, Size2d dilation, int64_t groups, Where where) {
   check(stride.h >= 1 && stride.w >= 1, where, "expected strides of at least 1, got (", stride.h,
         ", ", stride.w, ")");
@@ -17,6 +20,11 @@ void check_options(Size2d stride, const Padding& p, Size2d dilation, int64_t gro
         "expected padding of at least 0, got top ", p.top, ", bottom ", p.bottom, ", left ", p.left,
         ", right ", p.right);
   check(groups >= 1, where, "expected at least 1 group, got ", groups);
+  check(std::max({stride.h, stride.w, dilation.h, dilation.w, p.top, p.bottom, p.left, p.right,
+                  groups}) <= kMost,
+        where, "expected strides, dilations, padding and groups of at most ", kMost,
+        ", got strides (", stride.h, ", ", stride.w, "), dilations (", dilation.h, ", ", dilation.w,
+        "), padding ", p.top, ", ", p.bottom, ", ", p.left, ", ", p.right, ", ", groups, " groups");
 }
 
 void check_ranks(const Shape& x, const Shape& weight, Where where) {
@@ -24,6 +32,8 @@ void check_ranks(const Shape& x, const Shape& weight, Where where) {
   check(weight.size() == 4, where, "expected a weight of 4 dimensions, got ", weight);
   check(weight[2] >= 1 && weight[3] >= 1, where, "expected a kernel of at least (1, 1), got ",
         weight);
+  check(std::max({x[2], x[3], weight[1], weight[2], weight[3]}) <= kMost, where,
+        "expected sizes of at most ", kMost, ", got ", x, " and a weight of shape ", weight);
 }
 
 void check_bias(const Shape* bias, int64_t channels, Where where) {

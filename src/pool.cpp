@@ -24,6 +24,12 @@ PoolGeometry plan_pool(const Shape& x, Size2d kernel, Size2d stride, const Paddi
         ", ", stride.w, ")");
   check(dilation.h >= 1 && dilation.w >= 1, where, "expected dilations of at least 1, got (",
         dilation.h, ", ", dilation.w, ")");
+  constexpr int64_t most = int64_t{1} << 30;  // keeps sums and products within 64 bits
+  check(std::max({kernel.h, kernel.w, stride.h, stride.w, dilation.h, dilation.w, x[2], x[3]}) <=
+            most,
+        where, "expected sizes, kernels, strides and dilations of at most ", most, ", got ", x,
+        ", kernel (", kernel.h, ", ", kernel.w, "), strides (", stride.h, ", ", stride.w,
+        "), dilations (", dilation.h, ", ", dilation.w, ")");
   check(!p.keep_size, where, "expected explicit padding, got Padding::same");
   check(std::min({p.top, p.bottom, p.left, p.right}) >= 0 &&
             std::max(p.top, p.bottom) <= kernel.h / 2 && std::max(p.left, p.right) <= kernel.w / 2,

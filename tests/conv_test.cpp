@@ -11,6 +11,7 @@
 #include "gable/autograd/apply.hpp"
 #include "gable/core/parallel.hpp"
 #include "gable/memory/copy_stats.hpp"
+#include "gable/ops/pool.hpp"
 #include "gable/tensor/random.hpp"
 
 namespace gable {
@@ -317,6 +318,15 @@ TEST(Conv, Errors) {
               conv2d(x, w, {.padding = {1, -2}});
             }),
             "[conv2d] expected padding of at least 0, got top 1, bottom 1, left -2, right -2");
+  for (const int64_t huge : {INT64_MAX, int64_t{1} << 31}) {
+    EXPECT_THROW((void)conv2d(x, w, {.padding = huge}), ShapeError);
+    EXPECT_THROW((void)conv2d(x, w, {.dilation = huge}), ShapeError);
+    EXPECT_THROW((void)conv_transpose2d(zeros<float>({1, 6, 2, 2}), w, {.stride = huge}),
+                 ShapeError);
+    EXPECT_THROW((void)max_pool2d(x, huge), ShapeError);
+    EXPECT_THROW((void)max_pool2d(x, 2, {.dilation = huge}), ShapeError);
+    EXPECT_THROW((void)avg_pool2d(x, {1, huge}, {.padding = {0, huge / 2}}), ShapeError);
+  }
   EXPECT_EQ(message_of([&] { conv2d(x, w, {.groups = 0}); }),
             "[conv2d] expected at least 1 group, got 0");
   EXPECT_EQ(message_of([&] {

@@ -83,23 +83,24 @@ void max_block(const MaxPool2dArgs<T>& a, const PixelWalk& at, int64_t pixel, in
 }
 
 // Backward kernels: one task an image and a channel block, which nobody else writes; sums in the
-// compute type. add(sum) adds to sum[pixel * kChannels + i].
+// compute type. add(.., sums, width) adds to sums[pixel * width + i].
 template <class T, class Add>
 void scatter_blocks(const PoolGeometry& g, const TensorView<T>& dx, Add&& add) {
   using C = std::conditional_t<std::is_same_v<T, double>, double, float>;
   const int64_t blocks = (g.channels + kChannels - 1) / kChannels;
   const int64_t plane = g.in.h * g.in.w;
+  const int64_t width = std::min(kChannels, g.channels);
   parallel_for(g.images * blocks, 1, [&](int64_t first, int64_t last) {
-    const Scratch<C> sums(plane * kChannels);
+    const Scratch<C> sums(plane * width);
     for (int64_t task = first; task < last; ++task) {
       const int64_t image = task / blocks;
       const int64_t c = task % blocks * kChannels;
       const int64_t n = std::min(kChannels, g.channels - c);
-      std::fill_n(sums.data(), plane * kChannels, C{});
-      add(image, c, n, sums.data());
+      std::fill_n(sums.data(), plane * width, C{});
+      add(image, c, n, sums.data(), width);
       for (int64_t pixel = 0; pixel < plane; ++pixel) {
         T* to = dx.data + (image * plane + pixel) * g.channels + c;
-        for (int64_t i = 0; i < n; ++i) to[i] = convert<T>(sums[pixel * kChannels + i]);
+        for (int64_t i = 0; i < n; ++i) to[i] = convert<T>(sums[pixel * width + i]);
       }
     }
   });
@@ -124,23 +125,24 @@ template <class T>
 static void kernel(const MaxPool2dBackwardArgs<T>& a) {
   const PoolGeometry& g = a.g;
   const cpu::PixelStrides strides(a.dy.layout);
-  cpu::scatter_blocks<T>(g, a.dx, [&](int64_t image, int64_t c, int64_t n, auto* sums) {
-    using C = std::remove_reference_t<decltype(*sums)>;
-    const int64_t plane = g.out.h * g.out.w;
-    cpu::PixelWalk at(image * plane, g.out);
-    for (int64_t p = image * plane; p < (image + 1) * plane; ++p, at.next()) {
-      const T* dy = a.dy.data + strides.at(image, at.y, at.x) + c;
-      const int64_t from = p * g.channels + c;
-      for (int64_t i = 0; i < n; ++i) {
-        const int64_t tap =
-            a.taps8.data != nullptr ? a.taps8.data[from + i] : a.taps32.data[from + i];
-        const int64_t y = at.y * g.stride.h - g.padding.top + tap / g.kernel.w * g.dilation.h;
-        const int64_t x = at.x * g.stride.w - g.padding.left + tap % g.kernel.w * g.dilation.w;
-        if (y < 0 || y >= g.in.h || x < 0 || x >= g.in.w) continue;  // a window without a value
-        sums[(y * g.in.w + x) * cpu::kChannels + i] += convert<C>(dy[i]);
-      }
-    }
-  });
+  cpu::scatter_blocks<T>(
+      g, a.dx, [&](int64_t image, int64_t c, int64_t n, auto* sums, int64_t width) {
+        using C = std::remove_reference_t<decltype(*sums)>;
+        const int64_t plane = g.out.h * g.out.w;
+        cpu::PixelWalk at(image * plane, g.out);
+        for (int64_t p = image * plane; p < (image + 1) * plane; ++p, at.next()) {
+          const T* dy = a.dy.data + strides.at(image, at.y, at.x) + c;
+          const int64_t from = p * g.channels + c;
+          for (int64_t i = 0; i < n; ++i) {
+            const int64_t tap =
+                a.taps8.data != nullptr ? a.taps8.data[from + i] : a.taps32.data[from + i];
+            const int64_t y = at.y * g.stride.h - g.padding.top + tap / g.kernel.w * g.dilation.h;
+            const int64_t x = at.x * g.stride.w - g.padding.left + tap % g.kernel.w * g.dilation.w;
+            if (y < 0 || y >= g.in.h || x < 0 || x >= g.in.w) continue;  // a window without a value
+            sums[(y * g.in.w + x) * width + i] += convert<C>(dy[i]);
+          }
+        }
+      });
 }
 GABLE_CPU_KERNEL_FLOATS(MaxPool2dBackwardArgs)
 
@@ -181,23 +183,24 @@ static void kernel(const AvgPool2dBackwardArgs<T>& a) {
   const cpu::Windows rows = cpu::windows_h(g);
   const cpu::Windows columns = cpu::windows_w(g);
   const cpu::PixelStrides strides(a.dy.layout);
-  cpu::scatter_blocks<T>(g, a.dx, [&](int64_t image, int64_t c, int64_t n, auto* sums) {
-    using C = std::remove_reference_t<decltype(*sums)>;
-    for (int64_t oy = 0; oy < g.out.h; ++oy)
-      for (int64_t ox = 0; ox < g.out.w; ++ox) {
-        const auto i = static_cast<size_t>(oy);
-        const auto j = static_cast<size_t>(ox);
-        const C scale = C(1) / static_cast<C>(rows.count[i] * columns.count[j]);
-        C scaled[cpu::kChannels];
-        const T* dy = a.dy.data + strides.at(image, oy, ox) + c;
-        for (int64_t k = 0; k < n; ++k) scaled[k] = convert<C>(dy[k]) * scale;
-        for (int64_t y = rows.begin[i]; y < rows.end[i]; ++y)
-          for (int64_t x = columns.begin[j]; x < columns.end[j]; ++x) {
-            C* to = sums + (y * g.in.w + x) * cpu::kChannels;
-            for (int64_t k = 0; k < n; ++k) to[k] += scaled[k];
+  cpu::scatter_blocks<T>(
+      g, a.dx, [&](int64_t image, int64_t c, int64_t n, auto* sums, int64_t width) {
+        using C = std::remove_reference_t<decltype(*sums)>;
+        for (int64_t oy = 0; oy < g.out.h; ++oy)
+          for (int64_t ox = 0; ox < g.out.w; ++ox) {
+            const auto i = static_cast<size_t>(oy);
+            const auto j = static_cast<size_t>(ox);
+            const C scale = C(1) / static_cast<C>(rows.count[i] * columns.count[j]);
+            C scaled[cpu::kChannels];
+            const T* dy = a.dy.data + strides.at(image, oy, ox) + c;
+            for (int64_t k = 0; k < n; ++k) scaled[k] = convert<C>(dy[k]) * scale;
+            for (int64_t y = rows.begin[i]; y < rows.end[i]; ++y)
+              for (int64_t x = columns.begin[j]; x < columns.end[j]; ++x) {
+                C* to = sums + (y * g.in.w + x) * width;
+                for (int64_t k = 0; k < n; ++k) to[k] += scaled[k];
+              }
           }
-      }
-  });
+      });
 }
 GABLE_CPU_KERNEL_FLOATS(AvgPool2dBackwardArgs)
 
