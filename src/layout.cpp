@@ -116,6 +116,8 @@ Layout::Layout(const Shape& shape, const Strides& strides, int64_t offset, Where
   check_shape(shape, where);
   check(shape.size() == strides.size(), where, "expected one stride a dimension, got shape ", shape,
         " and strides ", strides);
+  check(offset != std::numeric_limits<int64_t>::min(), where,
+        "expected an offset whose negative exists, got ", offset);
   for (int64_t s : strides)
     check(s != std::numeric_limits<int64_t>::min(), where,
           "expected strides whose negative exists, got ", strides);

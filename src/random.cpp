@@ -35,8 +35,8 @@ void manual_seed(uint64_t seed) { default_generator().manual_seed(seed); }
 
 template <FloatElement T>
 Tensor<T> rand(const Shape& shape, double low, double high, TensorOptions o, Generator& g) {
-  check<TypeError>(std::isfinite(low) && std::isfinite(high) && low <= high, "rand",
-                   "expected finite low <= high, got ", low, " and ", high);
+  check<TypeError>(low <= high && std::isfinite(high - low), "rand",
+                   "expected finite low <= high a finite distance apart, got ", low, " and ", high);
   return draw<T>("rand", shape, o, g, Distribution::uniform, low, high);
 }
 

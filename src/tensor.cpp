@@ -76,9 +76,13 @@ Tensor<T> arange(Compute<T> start, Compute<T> stop, Compute<T> step, Device devi
     count = n > 0 ? static_cast<int64_t>(n) : 0;
   }
   Tensor<T> out({count}, device);
-  launch(device, RangeArgs<T>{out.write_view("arange"), static_cast<double>(start),
-                              static_cast<double>(step), static_cast<int64_t>(start),
-                              static_cast<int64_t>(step)});
+  RangeArgs<T> args{out.write_view("arange"), static_cast<double>(start), static_cast<double>(step),
+                    0, 0};
+  if constexpr (std::is_integral_v<Compute<T>>) {  // a float may be out of int64's range
+    args.int_start = static_cast<int64_t>(start);
+    args.int_step = static_cast<int64_t>(step);
+  }
+  launch(device, args);
   return out;
 }
 

@@ -60,6 +60,7 @@ TEST(Indexing, BadShapes) {
   EXPECT_THROW((void)embedding(x, row, 2), IndexError);
   EXPECT_THROW((void)one_hot(row, 0), ShapeError);
   EXPECT_THROW((void)topk(x, 4), ShapeError);
+  EXPECT_THROW((void)topk(scalar<float>(1), 0), ShapeError);
   EXPECT_THROW((void)sort(x, 2), IndexError);
 }
 

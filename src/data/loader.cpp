@@ -254,8 +254,7 @@ Loader::Loader(std::shared_ptr<const Dataset> dataset, const LoaderOptions& opti
   (void)detail::NormalizeTable(options.transform.normalization, kOp);
   const int64_t size = dataset_->size();
   check(size >= 1, kOp, "expected a dataset with samples, got ", size);
-  batches_ = options.drop_last ? size / options.batch_size
-                               : (size + options.batch_size - 1) / options.batch_size;
+  batches_ = options.drop_last ? size / options.batch_size : (size - 1) / options.batch_size + 1;
   check(batches_ >= 1, kOp, "expected at least one full batch of ", options.batch_size,
         " with drop_last, got a dataset of ", size);
 }

@@ -94,10 +94,11 @@ class Variable {
     return leaf("grad").gradient.defined() ? Tensor<Compute<T>>(leaf("grad").gradient)
                                            : Tensor<Compute<T>>();
   }
-  /// Replaces the gradient of a leaf; undefined clears it. Throws ShapeError.
+  /// Replaces the gradient of a leaf; undefined clears it. Throws ShapeError, DeviceError.
   void set_grad(const Tensor<Compute<T>>& gradient) const {
     check(!gradient.defined() || gradient.shape() == shape(), "set_grad",
           "expected a gradient of shape ", shape(), ", got ", gradient.shape());
+    if (gradient.defined()) detail::check_same_device("set_grad", value_, gradient);
     leaf("set_grad").gradient = gradient.any();
   }
   /// Drops the gradient of a leaf, or with `keep_memory` fills it with zeros.
@@ -125,6 +126,7 @@ class Variable {
     const Tensor<T> gradient = dy ? *dy : ones_like(value_);
     check(gradient.shape() == shape(), "backward", "expected a gradient of shape ", shape(),
           ", got ", gradient.shape());
+    detail::check_same_device("backward", value_, gradient);
     detail::run_backward(node_, gradient, options);
   }
 

@@ -10,7 +10,7 @@
 namespace gable {
 
 /// The first k values of each line of x along `dim` in sorted order, and their positions; k is the
-/// outputs' size there. Stable; NaN comes last in both directions..
+/// outputs' size there. Stable; NaN comes last in both directions.
 template <class T>
 struct SortArgs {
   static constexpr const char* name = "sort";
@@ -81,14 +81,16 @@ template <Element T>
 }
 
 /// The k largest (smallest) values along `dim`, in order, and their positions; of equal values
-/// the first ones. NaN counts as the last choice. Throws ShapeError for k outside [0, size].
+/// the first ones. NaN counts as the last choice. Throws ShapeError for k outside [0, size]
+/// (a scalar: k = 1).
 template <TensorLike X>
 auto topk(const X& x, int64_t k, int64_t dim = -1, bool largest = true) {
   check(x.defined(), "topk", "expected a defined tensor, got an undefined one");
   const int d = wrap_dim(dim, static_cast<int>(x.shape().size()), "topk");
   const int64_t size = x.shape().empty() ? 1 : x.shape()[d];
-  check(k >= 0 && k <= size, "topk", "expected k in [0, ", size, "] for shape ", x.shape(),
-        ", got ", k);
+  const int64_t least = x.shape().empty() ? 1 : 0;  // a scalar has no dimension to empty
+  check(k >= least && k <= size, "topk", "expected k in [", least, ", ", size, "] for shape ",
+        x.shape(), ", got ", k);
   auto [values, indices] = apply(SortOp<element_of<X>>(d, largest, k), x);
   return Sorted<decltype(values)>{std::move(values), std::move(indices)};
 }
