@@ -93,7 +93,7 @@ void float_block(int64_t m, int64_t n, int64_t k, const Matrix<const T>& a,
                  const Matrix<const T>& b, const Matrix<Out>& c, const GemmOptions<T>& options) {
   using C = Compute<T>;
   if constexpr (std::is_same_v<T, C> && std::is_same_v<Out, C>) {
-    if (c.cs == 1 && is_direct(a, m, k) && is_direct(b, k, n)) {
+    if (c.cs == 1 && c.rs >= n && is_direct(a, m, k) && is_direct(b, k, n)) {
       if (!options.accumulate || options.bias != nullptr)
         load_block(c, m, n, options, c.data, c.rs);
       multiply<C>(m, n, k, a, b, c.data, c.rs);
