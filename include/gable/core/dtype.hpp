@@ -16,8 +16,6 @@ namespace gable {
 enum class DType : uint8_t { float32, float64, float16, bfloat16, int32, int64, uint8, boolean };
 
 using FloatTypes = TypeList<float, double, half, bfloat16>;
-using IntTypes = TypeList<int32_t, int64_t, uint8_t>;
-using NumericTypes = TypeList<float, double, half, bfloat16, int32_t, int64_t, uint8_t>;
 using AllTypes = TypeList<float, double, half, bfloat16, int32_t, int64_t, uint8_t, bool>;
 
 /// One of the eight element types of a Tensor.
@@ -50,18 +48,6 @@ template <SmallFloat T>
 struct ComputeType<T> {
   using type = float;
 };
-template <class T>
-struct SumType {
-  using type = int64_t;
-};
-template <std::floating_point T>
-struct SumType<T> {
-  using type = T;
-};
-template <SmallFloat T>
-struct SumType<T> {
-  using type = float;
-};
 }  // namespace detail
 
 template <Element T>
@@ -70,10 +56,6 @@ inline constexpr DType dtype_of = detail::dtype_of_impl<T>();
 /// The type that element arithmetic happens in: float for half and bfloat16, else T itself.
 template <class T>
 using Compute = typename detail::ComputeType<T>::type;
-/// The type of sum and prod: int64 for integers and bool, T for floating point (half stays half
-/// outside, accumulators are Compute<T> or wider).
-template <class T>
-using Accumulate = typename detail::SumType<T>::type;
 
 [[nodiscard]] constexpr int64_t size_of(DType t) {
   switch (t) {
