@@ -14,6 +14,8 @@ namespace gable::data {
 
 namespace {
 
+constexpr int kMaxScans =
+    100;  // ordinary progressive images have 10; each is a pass over all pixels
 constexpr int64_t kMaxPixels = int64_t{1} << 27;  // a header of a few bytes may claim gigabytes
 
 // libjpeg reports errors by a call that must not return; throwing through its C frames is not
@@ -27,6 +29,10 @@ class Decoder {
       if (level < 0) stop(*self(info));  // a warning: libjpeg would go on with invented data
     };
     info_.client_data = this;
+    progress_.progress_monitor = [](j_common_ptr info) {
+      if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number > kMaxScans)
+        stop(*self(info), "more scans than an image needs");
+    };
     source_.next_input_byte = bytes.data();
     source_.bytes_in_buffer = bytes.size();
     source_.init_source = [](j_decompress_ptr) {};
@@ -55,6 +61,7 @@ class Decoder {
     jpeg_create_decompress(&info_);
     created_ = true;
     info_.src = &source_;
+    info_.progress = &progress_;
     jpeg_read_header(&info_, TRUE);
     return true;
   }
@@ -93,15 +100,18 @@ class Decoder {
     std::longjmp(decoder.jump_, 1);
   }
   [[noreturn]] static void end_of_data(j_decompress_ptr info) {
-    Decoder& decoder = *static_cast<Decoder*>(info->client_data);
-    decoder.source_.bytes_in_buffer = 0;
-    std::snprintf(decoder.message_, sizeof decoder.message_, "the data ends early");
+    info->src->bytes_in_buffer = 0;
+    stop(*static_cast<Decoder*>(info->client_data), "the data ends early");
+  }
+  [[noreturn]] static void stop(Decoder& decoder, const char* why) {
+    std::snprintf(decoder.message_, sizeof decoder.message_, "%s", why);
     std::longjmp(decoder.jump_, 1);
   }
 
   jpeg_decompress_struct info_{};
   jpeg_error_mgr errors_{};
   jpeg_source_mgr source_{};
+  jpeg_progress_mgr progress_{};
   jmp_buf jump_{};
   char message_[JMSG_LENGTH_MAX] = {};
   size_t total_;
