@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // Trains ResNet-18 on CIFAR-10 (or on the built-in data set), evaluates it, and predicts images.
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <string>
+#include <vector>
 
 #include "gable/core/parallel.hpp"
 #include "gable/data/cifar10.hpp"

@@ -43,7 +43,8 @@ struct ScatterAddArgs {
   }
 };
 
-/// out[.., i, ..] = x[.., index[i], ..] along `dim`.
+/// out[.., i, ..] = x[.., index[i], ..] along `dim`: a gather of whole slices, which are copied as
+/// rows and not element by element.
 template <class T>
 struct IndexSelectArgs {
   static constexpr const char* name = "index_select";
@@ -57,7 +58,7 @@ struct IndexSelectArgs {
 };
 
 /// out[.., index[i], ..] += src[.., i, ..] along `dim`, in ascending i, where index[i] is not
-/// `skipped`.
+/// `skipped`: a scatter_add of whole slices, as rows.
 template <class T>
 struct IndexAddArgs {
   static constexpr const char* name = "index_add";
