@@ -321,7 +321,7 @@ class DnnPlan {
         if (time >= least) continue;
         least = time;
         best = i;
-      } catch (const CudaError&) {  // an engine that builds but does not run
+      } catch (const Error&) {  // an engine that builds but does not run, or memory is short
       }
     }
     if (best == candidates.size()) return nullptr;

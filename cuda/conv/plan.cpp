@@ -67,10 +67,13 @@ const ConvEngine<Args>& choose(const Args& args, const Stream& stream) {
   const ConvEngine<Args>* best = able.front();
   float least = measure(stream, [&] { best->run(args, stream); }) * kClearlyFaster;
   for (size_t i = 1; i < able.size(); ++i) {
-    const float time = measure(stream, [&] { able[i]->run(args, stream); });
-    if (time >= least) continue;
-    least = time;
-    best = able[i];
+    try {
+      const float time = measure(stream, [&] { able[i]->run(args, stream); });
+      if (time >= least) continue;
+      least = time;
+      best = able[i];
+    } catch (const Error&) {  // no memory for it
+    }
   }
   return *best;
 }
