@@ -8,7 +8,8 @@ file(GLOB gable_headers CONFIGURE_DEPENDS RELATIVE "${PROJECT_SOURCE_DIR}"
      "${PROJECT_SOURCE_DIR}/include/gable/*.hpp" "${PROJECT_SOURCE_DIR}/include/gable/*/*.hpp")
 file(GLOB gable_core_sources CONFIGURE_DEPENDS
      "${PROJECT_SOURCE_DIR}/src/*.cpp" "${PROJECT_SOURCE_DIR}/src/nn/*.cpp"
-     "${PROJECT_SOURCE_DIR}/src/models/*.cpp" "${PROJECT_SOURCE_DIR}/src/optim/*.cpp")
+     "${PROJECT_SOURCE_DIR}/src/models/*.cpp" "${PROJECT_SOURCE_DIR}/src/optim/*.cpp"
+     "${PROJECT_SOURCE_DIR}/src/amp/*.cpp")
 file(GLOB gable_cpu_sources CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/src/cpu/*.cpp")
 
 if(gable_has_cuda)

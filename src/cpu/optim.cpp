@@ -2,6 +2,7 @@
 // Optimizer updates and the sum of squares for gradient clipping.
 #include <algorithm>
 #include <array>
+#include <atomic>
 #include <cmath>
 #include <vector>
 
@@ -94,37 +95,68 @@ void run_sgd(const SgdArgs<T>& a) {
   run_update(update, a.at, a.buffer, a.buffer);
 }
 
-}  // namespace
+bool is_skipped(const UpdateControl& c) {
+  return c.found_inf.data != nullptr && *c.found_inf.data != 0;
+}
+int64_t effective_step(int64_t steps, const UpdateControl& c) {
+  return c.skipped.data != nullptr ? steps - *c.skipped.data : steps;
+}
+template <class Args>
+Args with_scale(const Args& a) {
+  Args scaled = a;
+  if (a.control.scale.data != nullptr) scaled.gradient_scale *= double{*a.control.scale.data};
+  return scaled;
+}
 
 template <class T>
-static void kernel(const SgdArgs<T>& a) {
+void run_one(const SgdArgs<T>& args) {
+  if (is_skipped(args.control)) return;
+  SgdArgs<T> a = with_scale(args);
   if (a.momentum == 0) return run_sgd<Momentum::none>(a);
+  const bool first = effective_step(a.steps, a.control) == 1;
   // On the first step b = g, so Nesterov's g + momentum b is (1 + momentum) g.
-  if (a.first && a.nesterov) {
-    SgdArgs<T> start = a;
-    start.lr = a.lr * (1 + a.momentum);
-    return run_sgd<Momentum::first>(start);
-  }
-  if (a.first) return run_sgd<Momentum::first>(a);
+  if (first && a.nesterov) a.lr *= 1 + a.momentum;
+  if (first) return run_sgd<Momentum::first>(a);
   if (a.nesterov) return run_sgd<Momentum::nesterov>(a);
   run_sgd<Momentum::plain>(a);
 }
-GABLE_CPU_KERNEL_FLOATS(SgdArgs)
 
 template <class T>
-static void kernel(const AdamArgs<T>& a) {
+void run_one(const AdamArgs<T>& args) {
+  if (is_skipped(args.control)) return;
   using C = Compute<T>;
+  const AdamArgs<T> a = with_scale(args);
+  const auto t = static_cast<double>(effective_step(a.steps, a.control));
+  const double step_size = a.lr / (1 - std::pow(a.beta1, t));
+  const double root = std::sqrt(1 - std::pow(a.beta2, t));
   const AdamUpdate<C> update{static_cast<C>(a.beta1),        static_cast<C>(1 - a.beta1),
                              static_cast<C>(a.beta2),        static_cast<C>(1 - a.beta2),
-                             static_cast<C>(a.eps),          static_cast<C>(a.step_size),
-                             static_cast<C>(1 / a.root),     static_cast<C>(a.shrink),
+                             static_cast<C>(a.eps),          static_cast<C>(step_size),
+                             static_cast<C>(1 / root),       static_cast<C>(a.shrink),
                              static_cast<C>(a.weight_decay), static_cast<C>(a.gradient_scale)};
   run_update(update, a.at, a.mean, a.square);
 }
-GABLE_CPU_KERNEL_FLOATS(AdamArgs)
+
+template <class C>
+void run_one(const UnscaleArgs<C>& a) {
+  const auto inverse = static_cast<C>(1.0 / double{*a.scale.data});
+  const StridedLoop<1> loop({&a.gradient.layout});
+  const int64_t step = loop.row_strides()[0];
+  std::atomic<bool> finite{true};
+  loop.parallel(kElementwiseGrain, [&](const auto& at, int64_t n) {
+    C* g = a.gradient.data + at[0];
+    C sum = 0;  // stays 0 unless a value is infinite or NaN
+    for (int64_t i = 0; i < n; ++i) {
+      g[i * step] *= inverse;
+      sum += g[i * step] * C(0);
+    }
+    if (sum != 0) finite = false;
+  });
+  if (!finite) *a.found_inf.data = 1;
+}
 
 template <class T>
-static void kernel(const SquareSumArgs<T>& a) {
+void run_one(const SquareSumArgs<T>& a) {
   const StridedLoop<1> loop({&a.x.layout});
   const int64_t stride = loop.row_strides()[0];
   constexpr int64_t kChunk = 1 << 14;
@@ -148,7 +180,49 @@ static void kernel(const SquareSumArgs<T>& a) {
   for (double p : partial) sum += p;
   *a.out.data = sum;
 }
-GABLE_CPU_KERNEL(SquareSumArgs<float>)
-GABLE_CPU_KERNEL(SquareSumArgs<double>)
+
+}  // namespace
+
+// Parameters one after another, each by all threads.
+template <class Args>
+static void kernel(const ManyArgs<Args>& many) {
+  for (const Args& a : many.calls) run_one(a);
+}
+GABLE_CPU_KERNEL_FLOATS(SgdManyArgs)
+GABLE_CPU_KERNEL_FLOATS(AdamManyArgs)
+GABLE_CPU_KERNEL(ManyArgs<SquareSumArgs<float>>)
+GABLE_CPU_KERNEL(ManyArgs<SquareSumArgs<double>>)
+GABLE_CPU_KERNEL(ManyArgs<UnscaleArgs<float>>)
+GABLE_CPU_KERNEL(ManyArgs<UnscaleArgs<double>>)
+
+static void kernel(const ClipFactorArgs& a) {
+  double sum = 0;
+  for (int64_t i = 0; i < a.sums.numel(); ++i) sum += a.sums.data[i * a.sums.stride(0)];
+  const double scale = a.scale.data != nullptr ? double{*a.scale.data} : 1;
+  const double norm = std::sqrt(sum) * std::abs(scale);
+  const bool finite = std::isfinite(norm);
+  const double factor = a.max_norm / (norm + 1e-6);
+  *a.norm.data = norm;
+  *a.factor.data = static_cast<float>(finite && factor < 1 ? scale * factor : scale);
+  *a.found_inf.data = finite ? 0 : 1;
+}
+GABLE_CPU_KERNEL(ClipFactorArgs)
+
+static void kernel(const ScalerUpdateArgs& a) {
+  const bool found = *a.found_inf.data != 0;
+  *a.found_inf.data = 0;
+  if (found) {
+    *a.scale.data = static_cast<float>(double{*a.scale.data} * a.backoff);
+    *a.streak.data = 0;
+    ++*a.skipped.data;
+    return;
+  }
+  ++*a.taken.data;
+  if (++*a.streak.data < a.interval) return;
+  *a.streak.data = 0;
+  const auto grown = static_cast<float>(double{*a.scale.data} * a.growth);
+  if (std::isfinite(grown)) *a.scale.data = grown;
+}
+GABLE_CPU_KERNEL(ScalerUpdateArgs)
 
 }  // namespace gable

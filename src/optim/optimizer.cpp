@@ -23,6 +23,18 @@ AnyTensor zeros_like_master(const AnyParameter& p) {
   return AnyTensor::zeros(p.master().layout().like(), p.master().dtype(), p.master().device());
 }
 
+template <class T>
+void check_control(Where where, const Tensor<T>& value, const AnyParameter& p) {
+  if (!value.defined()) return;
+  check(value.numel() == 1, where, "expected one element of step control, got shape ",
+        value.shape());
+  detail::check_same_device(where, p.master(), value);
+}
+template <class T>
+TensorView<const T> control_view(const Tensor<T>& value) {
+  return value.defined() ? value.view() : TensorView<const T>{};
+}
+
 }  // namespace
 
 void Optimizer::add_group(const std::vector<AnyParameter>& parameters, double lr) {
@@ -41,7 +53,7 @@ void Optimizer::add_group(const std::vector<AnyParameter>& parameters, double lr
   initial_lr_.push_back(lr);
 }
 
-void Optimizer::step(double gradient_scale) {
+void Optimizer::step(double gradient_scale, const StepControl& control) {
   for (const AnyParameter& p : parameters_) {
     const AnyTensor& g = p.gradient();
     if (!g.defined()) continue;
@@ -50,16 +62,30 @@ void Optimizer::step(double gradient_scale) {
     check<TypeError>(g.dtype() == p.master().dtype(), name(), "expected a gradient of dtype ",
                      p.master().dtype(), ", got ", g.dtype());
     detail::check_same_device(name(), p.master(), g);
+    check_control(name(), control.scale, p);
+    check_control(name(), control.found_inf, p);
+    check_control(name(), control.skipped, p);
   }
-  for (size_t i = 0; i < parameters_.size(); ++i) {
-    if (!parameters_[i].gradient().defined()) continue;
-    State& state = states_[i];
-    const bool first = state.tensors.empty();
-    if (first)
-      for (size_t n = state_names(state.group).size(); n > 0; --n)
-        state.tensors.push_back(zeros_like_master(parameters_[i]));
-    ++state.steps;
-    update(parameters_[i], state, lr_[state.group], gradient_scale, first);
+  std::vector<Device> devices;
+  for (const AnyParameter& p : parameters_)
+    if (std::find(devices.begin(), devices.end(), p.master().device()) == devices.end())
+      devices.push_back(p.master().device());
+  for (const Device device : devices) {
+    std::vector<Update> updates;
+    for (size_t i = 0; i < parameters_.size(); ++i) {
+      if (!parameters_[i].gradient().defined() || parameters_[i].master().device() != device)
+        continue;
+      State& state = states_[i];
+      if (state.tensors.empty())
+        for (size_t n = state_names(state.group).size(); n > 0; --n)
+          state.tensors.push_back(zeros_like_master(parameters_[i]));
+      ++state.steps;
+      updates.push_back({&parameters_[i], &state, lr_[state.group]});
+    }
+    if (!updates.empty())
+      update(updates, gradient_scale,
+             {control_view(control.scale), control_view(control.found_inf),
+              control_view(control.skipped)});
   }
 }
 

@@ -3,6 +3,7 @@
 #include "gable/optim/sgd.hpp"
 
 #include <cmath>
+#include <tuple>
 
 #include "gable/ops/optimizer.hpp"
 #include "gable/optim/adamw.hpp"
@@ -31,6 +32,28 @@ template <class T>
 TensorView<Compute<T>> state_view(const AnyTensor& t) {
   return t.view().as<Compute<T>>();
 }
+
+// Calls of one kernel, launched together by dtype.
+template <template <class> class Args>
+class Calls {
+ public:
+  template <class T>
+  void add(const Args<T>& args) {
+    std::get<std::vector<Args<T>>>(calls_).push_back(args);
+  }
+  void launch(Device device) const {
+    std::apply([&](const auto&... calls) { (launch_one(device, calls), ...); }, calls_);
+  }
+
+ private:
+  template <class A>
+  static void launch_one(Device device, const std::vector<A>& calls) {
+    if (!calls.empty()) gable::launch(device, ManyArgs<A>{calls});
+  }
+  std::tuple<std::vector<Args<float>>, std::vector<Args<double>>, std::vector<Args<half>>,
+             std::vector<Args<bfloat16>>>
+      calls_;
+};
 
 void check_at_least_0(Where where, const char* what, double value) {
   check<TypeError>(std::isfinite(value) && value >= 0, where, "expected a finite ", what,
@@ -66,22 +89,27 @@ std::vector<std::string> SGD::state_names(size_t group) const {
   return {"momentum_buffer"};
 }
 
-void SGD::update(const AnyParameter& parameter, State& state, double lr, double gradient_scale,
-                 bool first) {
-  const SGDOptions& o = options_[state.group];
-  visit_views("sgd", parameter, [&]<class T>(const UpdateViews<T>& at) {
-    SgdArgs<T> args{.at = at,
-                    .buffer = {},
-                    .lr = lr,
-                    .momentum = o.momentum,
-                    .dampening = o.dampening,
-                    .weight_decay = o.weight_decay,
-                    .gradient_scale = gradient_scale,
-                    .nesterov = o.nesterov,
-                    .first = first};
-    if (o.momentum != 0) args.buffer = state_view<T>(state.tensors[0]);
-    launch(parameter.master().device(), args);
-  });
+void SGD::update(const std::vector<Update>& updates, double gradient_scale,
+                 const UpdateControl& control) {
+  Calls<SgdArgs> calls;
+  for (const Update& u : updates) {
+    const SGDOptions& o = options_[u.state->group];
+    visit_views("sgd", *u.parameter, [&]<class T>(const UpdateViews<T>& at) {
+      SgdArgs<T> args{.at = at,
+                      .buffer = {},
+                      .lr = u.lr,
+                      .momentum = o.momentum,
+                      .dampening = o.dampening,
+                      .weight_decay = o.weight_decay,
+                      .gradient_scale = gradient_scale,
+                      .nesterov = o.nesterov,
+                      .steps = u.state->steps,
+                      .control = control};
+      if (o.momentum != 0) args.buffer = state_view<T>(u.state->tensors[0]);
+      calls.add(args);
+    });
+  }
+  calls.launch(updates.front().parameter->master().device());
 }
 
 AdamW::AdamW(const std::vector<AnyParameter>& parameters, const AdamWOptions& options)
@@ -101,24 +129,27 @@ AdamW::AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups) {
 
 std::vector<std::string> AdamW::state_names(size_t) const { return {"exp_avg", "exp_avg_sq"}; }
 
-void AdamW::update(const AnyParameter& parameter, State& state, double lr, double gradient_scale,
-                   bool) {
-  const AdamWOptions& o = options_[state.group];
-  const auto t = static_cast<double>(state.steps);
-  visit_views("adamw", parameter, [&]<class T>(const UpdateViews<T>& at) {
-    launch(parameter.master().device(),
-           AdamArgs<T>{.at = at,
-                       .mean = state_view<T>(state.tensors[0]),
-                       .square = state_view<T>(state.tensors[1]),
-                       .beta1 = o.beta1,
-                       .beta2 = o.beta2,
-                       .eps = o.eps,
-                       .step_size = lr / (1 - std::pow(o.beta1, t)),
-                       .root = std::sqrt(1 - std::pow(o.beta2, t)),
-                       .shrink = o.decoupled ? 1 - lr * o.weight_decay : 1,
-                       .weight_decay = o.decoupled ? 0 : o.weight_decay,
-                       .gradient_scale = gradient_scale});
-  });
+void AdamW::update(const std::vector<Update>& updates, double gradient_scale,
+                   const UpdateControl& control) {
+  Calls<AdamArgs> calls;
+  for (const Update& u : updates) {
+    const AdamWOptions& o = options_[u.state->group];
+    visit_views("adamw", *u.parameter, [&]<class T>(const UpdateViews<T>& at) {
+      calls.add(AdamArgs<T>{.at = at,
+                            .mean = state_view<T>(u.state->tensors[0]),
+                            .square = state_view<T>(u.state->tensors[1]),
+                            .beta1 = o.beta1,
+                            .beta2 = o.beta2,
+                            .eps = o.eps,
+                            .lr = u.lr,
+                            .shrink = o.decoupled ? 1 - u.lr * o.weight_decay : 1,
+                            .weight_decay = o.decoupled ? 0 : o.weight_decay,
+                            .gradient_scale = gradient_scale,
+                            .steps = u.state->steps,
+                            .control = control});
+    });
+  }
+  calls.launch(updates.front().parameter->master().device());
 }
 
 }  // namespace gable::optim

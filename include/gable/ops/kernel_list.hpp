@@ -57,10 +57,14 @@
   ALL(RangeArgs)                                 \
   ALL(RandomArgs)                                \
   ONE(PermutationArgs)                           \
-  FLOATS(SgdArgs)                                \
-  FLOATS(AdamArgs)                               \
-  ONE(SquareSumArgs<float>)                      \
-  ONE(SquareSumArgs<double>)                     \
+  FLOATS(SgdManyArgs)                            \
+  FLOATS(AdamManyArgs)                           \
+  ONE(ManyArgs<SquareSumArgs<float>>)            \
+  ONE(ManyArgs<SquareSumArgs<double>>)           \
+  ONE(ManyArgs<UnscaleArgs<float>>)              \
+  ONE(ManyArgs<UnscaleArgs<double>>)             \
+  ONE(ClipFactorArgs)                            \
+  ONE(ScalerUpdateArgs)                          \
   NUMERIC(MatmulArgs)                            \
   ONE(MatmulArgs<half, float>)                   \
   ONE(MatmulArgs<bfloat16, float>)               \

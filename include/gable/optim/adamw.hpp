@@ -27,8 +27,8 @@ class AdamW final : public Optimizer {
   explicit AdamW(const std::vector<ParamGroup<AdamWOptions>>& groups);
 
  private:
-  void update(const AnyParameter& parameter, State& state, double lr, double gradient_scale,
-              bool first) override;
+  void update(const std::vector<Update>& updates, double gradient_scale,
+              const UpdateControl& control) override;
   [[nodiscard]] std::vector<std::string> state_names(size_t group) const override;
   [[nodiscard]] const char* name() const override { return "adamw"; }
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "gable/autograd/variable.hpp"
+#include "gable/ops/optimizer.hpp"
 #include "gable/tensor/state_dict.hpp"
 
 namespace gable::optim {
@@ -19,9 +20,17 @@ struct ParamGroup {
   Options options = {};
 };
 
+/// What a step reads on the parameters' device when it runs, so that nothing waits for it: tensors
+/// of one element, undefined where there is nothing to say.
+struct StepControl {
+  Tensor<float> scale = {};      ///< multiplies gradients (a clipping factor)
+  Tensor<float> found_inf = {};  ///< not 0: the step changes nothing
+  Tensor<int64_t> skipped = {};  ///< earlier steps of this optimizer that changed nothing
+};
+
 /// Changes parameters by their gradients. Parameters are updated in their master (float or
-/// double) by one kernel each, which also rounds into the compute copy; those without a gradient
-/// are skipped and keep their state.
+/// double) by one launch for all of a dtype, which also rounds into the compute copies; those
+/// without a gradient are skipped and keep their state.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -31,7 +40,7 @@ class Optimizer {
   /// One update. Gradients are multiplied by `gradient_scale` as they are read (1 / loss scale,
   /// or 1 / number of accumulated batches). Throws ShapeError or DeviceError for a gradient that
   /// does not fit its parameter, before anything is changed.
-  void step(double gradient_scale = 1);
+  void step(double gradient_scale = 1, const StepControl& control = {});
   /// Drops all gradients, or with `keep_memory` fills them with zeros.
   void zero_grad(bool keep_memory = false) const;
 
@@ -63,9 +72,16 @@ class Optimizer {
   Optimizer() = default;
   /// Throws TypeError for a parameter that is undefined or given twice, or an invalid `lr`.
   void add_group(const std::vector<AnyParameter>& parameters, double lr);
-  /// `state.steps` counts this update already; `first` means that the tensors are new and zero.
-  virtual void update(const AnyParameter& parameter, State& state, double lr, double gradient_scale,
-                      bool first) = 0;
+  /// One parameter to update; `state->steps` counts this update already, and new state tensors
+  /// are zero.
+  struct Update {
+    const AnyParameter* parameter;
+    State* state;
+    double lr;
+  };
+  /// All of them on one device.
+  virtual void update(const std::vector<Update>& updates, double gradient_scale,
+                      const UpdateControl& control) = 0;
   /// Names of the state tensors of a group's parameters.
   [[nodiscard]] virtual std::vector<std::string> state_names(size_t group) const = 0;
   [[nodiscard]] virtual const char* name() const = 0;

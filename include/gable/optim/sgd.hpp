@@ -25,8 +25,8 @@ class SGD final : public Optimizer {
   explicit SGD(const std::vector<ParamGroup<SGDOptions>>& groups);
 
  private:
-  void update(const AnyParameter& parameter, State& state, double lr, double gradient_scale,
-              bool first) override;
+  void update(const std::vector<Update>& updates, double gradient_scale,
+              const UpdateControl& control) override;
   [[nodiscard]] std::vector<std::string> state_names(size_t group) const override;
   [[nodiscard]] const char* name() const override { return "sgd"; }
 
