@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "gable/memory/cuda.hpp"
 #include "gable/models/resnet.hpp"
 #include "gable/ops/loss.hpp"
 #include "gable/optim/sgd.hpp"
@@ -61,13 +62,14 @@ struct Batch {
   Variable<float> images;
   Tensor<int64_t> labels;
 };
-Batch make_batch(int64_t size) {
+Batch make_batch(int64_t size, Device device) {
   const Tensor<float> images({kBatch, 3, size, size});
   for (int64_t i = 0; i < images.numel(); ++i)
     images.data()[i] = static_cast<float>(uniform(1000, i) * std::sqrt(3.0));
   const Tensor<int64_t> labels({kBatch});
   for (int64_t i = 0; i < kBatch; ++i) labels(i) = hash32(static_cast<uint32_t>(i) + 77) % 10;
-  return {Variable<float>(images.contiguous(MemoryFormat::channels_last)), labels};
+  return {Variable<float>(images.contiguous(MemoryFormat::channels_last).to(device)),
+          labels.to(device)};
 }
 
 struct Named {
@@ -83,10 +85,11 @@ std::vector<double> values(const AnyTensor& t) {
   return t.to(DType::float64).as<double>().to_vector();
 }
 
-Trained train(int64_t width, int64_t size) {
+Trained train(int64_t width, int64_t size, Device device) {
   models::ResNet18<float> model({10, width, models::Stem::cifar});
   set_weights(model);
-  const Batch batch = make_batch(size);
+  model.to(device);
+  const Batch batch = make_batch(size, device);
   optim::SGD sgd(model.parameters(),
                  {.lr = 0.005, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true});
   Trained run;
@@ -111,7 +114,8 @@ Trained train(int64_t width, int64_t size) {
 class Reference {
  public:
   Reference() {
-    const std::string folder = GABLE_TEST_DIR;
+    const char* given = std::getenv("GABLE_TEST_DIR");  // where the build's folder is elsewhere
+    const std::string folder = given != nullptr ? given : GABLE_TEST_DIR;
     std::ifstream file(folder + "/reference/resnet18.f32", std::ios::binary);
     float value = 0;
     while (file.read(reinterpret_cast<char*>(&value), sizeof value))
@@ -184,23 +188,30 @@ class Worst {
   double other_ = 0;
 };
 
-TEST(ResNetReference, AgreesWithPyTorch) {
+void expect_agreement(Device device) {
   Reference reference;
   {
-    const Trained run = train(4, 32);
+    const Trained run = train(4, 32, device);
     compare_losses(run, reference.next(kSteps));
     Worst worst;
     for (const Named& t : run.tensors)
       worst.add(t.name, relative_error(t.values, reference.next(t.values.size())));
     worst.print(4);
   }
-  const Trained run = train(64, 16);
+  const Trained run = train(64, 16, device);
   compare_losses(run, reference.next(kSteps));
   Worst worst;
   for (const Named& t : run.tensors)
     worst.add(t.name, projected_error(summary(t.values), reference.next(1 + kProjections)));
   worst.print(64);
   EXPECT_TRUE(reference.at_end());
+}
+
+TEST(ResNetReference, AgreesWithPyTorch) { expect_agreement(kCpu); }
+
+TEST(ResNetReference, CudaAgreesWithPyTorch) {
+  if (cuda::device_count() == 0) GTEST_SKIP() << "no CUDA device: " << cuda::unavailable_reason();
+  expect_agreement({DeviceType::cuda, 0});
 }
 
 }  // namespace
