@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "gable/ops/batch_norm.hpp"
+#include "gable/ops/cast.hpp"
 #include "gable/ops/layer_norm.hpp"
 #include "op_case.hpp"
 
@@ -12,11 +13,10 @@ namespace gable::cases {
 namespace {
 
 // gamma and beta are float for 16-bit inputs.
-template <class T>
-Tensor<Compute<T>> affine(const Tensor<T>& x) {
-  return x.template to<Compute<T>>();
+template <class X>
+auto affine(const X& x) {
+  return cast<Compute<typename X::value_type>>(x);
 }
-const Variable<double>& affine(const Variable<double>& x) { return x; }
 
 template <class In>
 using ElementOf = typename std::decay_t<decltype(std::declval<In>()[0])>::value_type;
