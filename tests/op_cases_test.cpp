@@ -4,6 +4,7 @@
 // float and bfloat16 against the CPU's in double, and untouched inputs.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -123,8 +124,11 @@ TEST_P(OpCaseTest, GradientMatchesDouble) {
           error += (g[e] - w[e]) * (g[e] - w[e]);
           norm += w[e] * w[e];
         }
+        // Operators that only move values are exact; sums of their gradients round all the same.
+        const double rounding = dtype == DType::bfloat16 ? 8e-3 : 1e-6;
         const Tolerance t = op().tolerance(dtype);
-        ASSERT_LE(std::sqrt(error), 4 * (t.absolute + t.relative * std::sqrt(norm)))
+        ASSERT_LE(std::sqrt(error),
+                  4 * (t.absolute + std::max(t.relative, rounding) * std::sqrt(norm)))
             << what << ", norm " << std::sqrt(norm);
       }
     }

@@ -26,7 +26,9 @@ cd "$(dirname "$0")/.."
 sh cmake/install_packages.sh test
 jobs=$(nproc)
 launcher=()
-if command -v ccache >/dev/null; then launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache); fi
+if command -v ccache >/dev/null; then
+  launcher=(-DCMAKE_CXX_COMPILER_LAUNCHER=ccache -DCMAKE_CUDA_COMPILER_LAUNCHER=ccache)
+fi
 verbosity=()
 if ! [ -t 1 ]; then verbosity=(--quiet); fi # ninja's progress line needs a terminal
 

@@ -3,6 +3,7 @@
 // loops (gable/data, gable/io, gable/train) are included by themselves.
 #pragma once
 
+#include "gable/amp/grad_scaler.hpp"
 #include "gable/autograd/apply.hpp"
 #include "gable/autograd/checkpoint.hpp"
 #include "gable/autograd/gradcheck.hpp"
@@ -10,6 +11,8 @@
 #include "gable/core/parallel.hpp"
 #include "gable/memory/allocator.hpp"
 #include "gable/memory/copy_stats.hpp"
+#include "gable/memory/cuda.hpp"
+#include "gable/memory/event.hpp"
 #include "gable/models/mlp.hpp"
 #include "gable/models/resnet.hpp"
 #include "gable/nn/nn.hpp"

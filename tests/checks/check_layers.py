@@ -19,7 +19,8 @@ HEAVY = ("Eigen/", "hwy/", "iostream", "nlohmann/", "omp.h", "cuda", "cublas", "
          "jpeglib.h", "CLI/")
 UMBRELLA = LAYERS[:LAYERS.index("io")]  # what gable.hpp includes
 NOT_IN_UMBRELLA = {"core/philox.hpp", "tensor/strided_loop.hpp", "tensor/ostream.hpp",
-                   "tensor/eigen.hpp", "ops/kernel_list.hpp", "ops/optimizer.hpp"}
+                   "tensor/eigen.hpp", "tensor/random_draw.hpp", "ops/kernel_list.hpp",
+                   "ops/optimizer.hpp"}
 BRIDGES = {"tensor/eigen.hpp": "Eigen/"}  # may include this one library
 
 root = pathlib.Path(sys.argv[1])
