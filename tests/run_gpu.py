@@ -38,12 +38,12 @@ def cuda_programs(folder):
             yield path
 
 
-def run(path, gtest_filter, prefix=(), timeout=900):
+def run(path, gtest_filter, prefix=(), timeout=900, **environment):
     command = [*prefix, str(path), f"--gtest_filter={gtest_filter}"]
     started = time.time()
     try:
         done = subprocess.run(command, capture_output=True, text=True, errors="replace",
-                              timeout=timeout, check=False)
+                              timeout=timeout, check=False, env={**os.environ, **environment})
         text, status = done.stdout + done.stderr, done.returncode
     except subprocess.TimeoutExpired as e:
         text, status = (e.stdout or b"").decode(errors="replace"), "timeout"
@@ -98,7 +98,10 @@ def main():
     for tool in tools:
         for path in programs:
             prefix = ["compute-sanitizer", "--tool", tool, "--error-exitcode", "9"]
-            row, text = run(path, SANITIZED, prefix, timeout=args.timeout)
+            if tool == "memcheck":  # failed calls are tests' own: out of memory is an exception
+                prefix += ["--report-api-errors", "no"]
+            # Times under a sanitizer choose no engine.
+            row, text = run(path, SANITIZED, prefix, timeout=args.timeout, GABLE_CONV_MEASURE="0")
             summary = re.findall(r"=+ (?:ERROR|RACECHECK) SUMMARY: (.*)", text)
             row.update(tool=tool, summary=summary[-1] if summary else "no summary")
             report["sanitizer"].append(row)

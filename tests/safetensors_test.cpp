@@ -212,6 +212,7 @@ TEST_F(SafetensorsFiles, RoundTripsEveryDtypeAndStride) {
     EXPECT_EQ(read->dtype(), tensor.dtype()) << name;
     EXPECT_EQ(read->shape(), tensor.shape()) << name;
     const AnyTensor want = tensor.contiguous();
+    if (want.bytes() == 0) continue;
     EXPECT_EQ(std::memcmp(read->data(), want.data(), static_cast<size_t>(want.bytes())), 0) << name;
   }
   EXPECT_EQ(count(), 1U);

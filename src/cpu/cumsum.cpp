@@ -10,6 +10,7 @@ template <class T>
 static void kernel(const CumsumArgs<T>& a) {
   using Out = SumResult<T>;
   using State = detail::WideState<T>;
+  if (a.x.numel() == 0) return;  // lines of no elements have no last one
   const cpu::Lines<2> lines({&a.y.layout, &a.x.layout}, a.dim);
   const int64_t last = a.reverse ? lines.length - 1 : 0;
   const int64_t sign = a.reverse ? -1 : 1;
