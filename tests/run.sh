@@ -1,22 +1,22 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
-# Sets up a Debian machine, builds gable and runs its tests, then the same tests under
-# AddressSanitizer and UndefinedBehaviorSanitizer.
+# Sets up a Debian machine, builds gable and runs its tests; with --sanitize the same tests under
+# AddressSanitizer and UndefinedBehaviorSanitizer, too.
 set -euo pipefail
 
 usage() {
   cat <<'TEXT'
-usage: tests/run.sh [--quick] [--help]
-  --quick   only the plain build, without the sanitizer build
+usage: tests/run.sh [--sanitize] [--help]
+  --sanitize   after the plain build and its tests, the sanitizer build and its
 Installs missing Debian packages (root or sudo), builds into build/ and build-asan/, and runs CTest.
 GABLE_CIFAR10=PATH adds the tests on the real CIFAR-10 (official binary version, or JPEGs).
 TEXT
 }
 
-quick=false
+sanitize=false
 for argument in "$@"; do
   case "$argument" in
-    --quick) quick=true ;;
+    --sanitize) sanitize=true ;;
     --help | -h) usage; exit 0 ;;
     *) echo "tests/run.sh: unknown option $argument" >&2; usage >&2; exit 2 ;;
   esac
@@ -49,17 +49,22 @@ build() {
   cmake --build "$folder" -j "$jobs" -- "${verbosity[@]}"
 }
 
+# CUDA for the device that is here.
+cuda=()
+if compgen -G '/dev/nvidia[0-9]*' >/dev/null; then
+  cuda=(-DGABLE_CUDA=AUTO -DCMAKE_CUDA_ARCHITECTURES=native)
+fi
 say "building into build/"
-build build -DCMAKE_BUILD_TYPE=Release
+build build -DCMAKE_BUILD_TYPE=Release "${cuda[@]}"
 say "running the tests"
 ctest --test-dir build --output-on-failure -j "$jobs"
 sed -n 's/^<gable/== &/p' build/Testing/Temporary/LastTest.log # header budget
 
-if ! $quick; then
+if $sanitize; then
   say "building into build-asan/ with address and undefined-behaviour sanitizers"
   build build-asan -DCMAKE_BUILD_TYPE=Debug "-DCMAKE_CXX_FLAGS_DEBUG=-O1 -g1" \
     "-DGABLE_SANITIZE=address;undefined" -DGABLE_WERROR=OFF -DGABLE_BUILD_BENCH=OFF \
-    -DGABLE_BUILD_EXAMPLES=OFF -DGABLE_TREE_CHECKS=OFF
+    -DGABLE_BUILD_EXAMPLES=OFF -DGABLE_TREE_CHECKS=OFF -DGABLE_CUDA=OFF
   say "running the tests under the sanitizers"
   ASAN_OPTIONS=detect_leaks=1:allocator_may_return_null=1 UBSAN_OPTIONS=print_stacktrace=1 \
     ctest --test-dir build-asan --output-on-failure -j "$jobs"
