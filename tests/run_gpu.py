@@ -80,10 +80,18 @@ def main():
               "sanitizer": []}
     log = open(args.log, "w") if args.log else None
     good = True
+
+    def keep():  # after every program, so that an interrupted run leaves what it had
+        if args.report:
+            with open(args.report, "w") as f:
+                json.dump(report, f, indent=1)
+                f.write("\n")
+
     programs = [p for p in cuda_programs(args.folder) if args.only in p.name]
     for path in programs:
         row, text = run(path, "*Cuda*", timeout=args.timeout)
         report["tests"].append(row)
+        keep()
         ok = row["status"] == 0
         good &= ok
         print(f"{'ok    ' if ok else 'FAILED'} {path.name}: {row['passed']} passed, "
@@ -105,6 +113,7 @@ def main():
             summary = re.findall(r"=+ (?:ERROR|RACECHECK) SUMMARY: (.*)", text)
             row.update(tool=tool, summary=summary[-1] if summary else "no summary")
             report["sanitizer"].append(row)
+            keep()
             ok = row["status"] == 0
             good &= ok
             print(f"{'ok    ' if ok else 'FAILED'} {tool} {path.name}: {row['summary']}, "
@@ -112,10 +121,6 @@ def main():
             if not ok and log:
                 log.write(f"==== {tool} {path.name}\n{text}\n")
                 log.flush()
-    if args.report:
-        with open(args.report, "w") as f:
-            json.dump(report, f, indent=1)
-            f.write("\n")
     return 0 if good else 1
 
 

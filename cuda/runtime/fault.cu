@@ -36,7 +36,11 @@ IndexFault* index_fault(Device device) {
     void* memory = nullptr;
     const DeviceGuard guard(device.index);
     GABLE_CUDA_CHECK(cudaHostAlloc(&memory, sizeof(IndexFault), cudaHostAllocMapped));
-    r.fault = new (memory) IndexFault;
+    auto* fault = new (memory) IndexFault;
+    GABLE_CUDA_CHECK(cudaMalloc(&fault->claim, sizeof(unsigned)));
+    GABLE_CUDA_CHECK(cudaMemset(fault->claim, 0, sizeof(unsigned)));
+    GABLE_CUDA_CHECK(cudaDeviceSynchronize());
+    r.fault = fault;
   });
   return r.fault;
 }
@@ -44,10 +48,13 @@ IndexFault* index_fault(Device device) {
 void report_device_faults(Device device) {
   const Record& r = record(device);
   if (r.fault == nullptr) return;
-  auto& state = *static_cast<volatile unsigned*>(&r.fault->state);
-  if (state != 2U) return;
+  auto& complete = *static_cast<volatile unsigned*>(&r.fault->complete);
+  if (complete == 0U) return;
   const IndexFault fault = *r.fault;
-  state = 0U;
+  complete = 0U;
+  const DeviceGuard guard(device.index);
+  GABLE_CUDA_CHECK(cudaMemset(fault.claim, 0, sizeof(unsigned)));
+  GABLE_CUDA_CHECK(cudaDeviceSynchronize());
   fail<IndexError>(fault.op, "expected indices in [0, ", fault.bound, "), got ", fault.value,
                    " at row-major position ", fault.position,
                    " (found on the device, reported at this synchronisation)");

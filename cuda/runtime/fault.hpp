@@ -10,9 +10,11 @@
 
 namespace gable::cuda {
 
-/// The first bad index since the last report, in host memory that the device writes.
+/// The first bad index since the last report, in host memory that the device writes. The claim to
+/// it is in device memory: not every bus has atomics.
 struct IndexFault {
-  unsigned state = 0;  ///< 0: none; 1: being written; 2: complete
+  unsigned* claim = nullptr;  ///< on the device; 0 until a thread takes it
+  unsigned complete = 0;
   const char* op = nullptr;
   int64_t value = 0;
   int64_t bound = 0;
@@ -32,13 +34,13 @@ void report_device_faults(Device device);
 /// Keeps the first fault.
 __device__ inline void record_fault(IndexFault* fault, const char* op, int64_t value, int64_t bound,
                                     int64_t position) {
-  if (atomicCAS_system(&fault->state, 0U, 1U) != 0U) return;
+  if (atomicCAS(fault->claim, 0U, 1U) != 0U) return;
   fault->op = op;
   fault->value = value;
   fault->bound = bound;
   fault->position = position;
   __threadfence_system();
-  atomicExch_system(&fault->state, 2U);
+  *static_cast<volatile unsigned*>(&fault->complete) = 1U;
 }
 #endif
 
