@@ -83,7 +83,7 @@ struct BinaryBackwardArgs {
     const int outputs = (da.data != nullptr ? 1 : 0) + (db.data != nullptr ? 1 : 0);
     return {.flops = outputs * (F::flops + 1) * n,
             .special = F::special * n,
-            .bytes_read = 3 * dy.bytes(),
+            .bytes_read = (F::saves ? 3 : 1) * dy.bytes(),
             .bytes_written = outputs * dy.bytes()};
   }
 };
