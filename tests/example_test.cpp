@@ -95,7 +95,7 @@ TEST_F(Example, TrainsEvaluatesAndPredicts) {
   EXPECT_EQ(o.err, "");
   EXPECT_NE(o.out.find("data: data\n"), std::string::npos) << o.out;
   EXPECT_NE(o.out.find("epoch   2/2  train loss "), std::string::npos) << o.out;
-  EXPECT_NE(o.out.find("done: run has checkpoint.safetensors"), std::string::npos) << o.out;
+  EXPECT_NE(o.out.find("done: model, checkpoint and metrics"), std::string::npos) << o.out;
   std::vector<std::string> expected{"checkpoint.safetensors", "metrics.csv", "metrics.jsonl",
                                     "metrics.png", "model.safetensors"};
   if (o.out.find("gnuplot") != std::string::npos) std::erase(expected, "metrics.png");

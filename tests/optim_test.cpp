@@ -330,5 +330,18 @@ TEST(Clip, Value) {
   EXPECT_THROW(clip_grad_value({a.any()}, -1), TypeError);
 }
 
+TEST(DecayGroups, VectorsAreNotDecayed) {
+  const Parameter<float> matrix(ones<float>({2, 3}));
+  const Parameter<float> bias(ones<float>({3}));
+  const auto groups =
+      decay_groups({bias.any(), matrix.any()}, SGDOptions{.lr = 1, .weight_decay = 0.5});
+  SGD sgd(groups);
+  matrix.set_grad(zeros<float>({2, 3}));
+  bias.set_grad(zeros<float>({3}));
+  sgd.step();
+  EXPECT_EQ(matrix.value().to_vector(), std::vector<float>(6, 0.5F));
+  EXPECT_EQ(bias.value().to_vector(), std::vector<float>(3, 1));
+}
+
 }  // namespace
 }  // namespace gable::optim

@@ -3,19 +3,11 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <string>
-#include <vector>
 
-#include "gable/core/parallel.hpp"
 #include "gable/data/cifar10.hpp"
 #include "gable/data/synthetic.hpp"
+#include "gable/gable.hpp"
 #include "gable/io/atomic_file.hpp"
-#include "gable/memory/cuda.hpp"
-#include "gable/models/resnet.hpp"
-#include "gable/ops/loss.hpp"
-#include "gable/ops/softmax.hpp"
-#include "gable/optim/sgd.hpp"
 #include "gable/train/callbacks.hpp"
 #include "gable/train/stop.hpp"
 #include "gable/train/trainer.hpp"
@@ -24,13 +16,15 @@ using namespace gable;
 namespace fs = std::filesystem;
 
 struct Settings {
-  std::string data, device = "auto", dtype = "float", out = "runs/resnet18_cifar10", checkpoint;
+  std::string data = "built-in", device = "auto", dtype = "float", out = "runs/resnet18_cifar10",
+              checkpoint;
   int64_t epochs = 30, batch = 128, width = 64;
   double lr = 0.1;
   uint64_t seed = 0;
   int threads = 0;
   bool quick = false, resume = false, eval = false;
   std::vector<std::string> images;
+  Device where;               // --device
   std::string kind, classes;  // of the data: "cifar10" or "built-in"; names joined by commas
 
   [[nodiscard]] fs::path file() const {
@@ -47,35 +41,26 @@ struct Settings {
             {"kind", kind},
             {"classes", classes}};
   }
-  [[nodiscard]] Device where() const {
-    if (device == "auto") return cuda::device_count() > 0 ? Device{DeviceType::cuda, 0} : kCpu;
-    return device_from_string(device);
-  }
   // Takes a checkpoint's settings; with --resume, an option that says otherwise is an error.
-  void restore(const CLI::App& app) {
-    const io::Metadata own = save();
+  void restore(CLI::App& app) {
     const io::Metadata m = io::load_safetensors_metadata(file());
-    for (const auto& [key, value] : own) {
+    for (const auto& [key, value] : save()) {
       check<FormatError>(m.contains(key), "checkpoint", "expected one of this example, got ",
                          file().string(), " without \"", key, "\"");
       check<TypeError>(!resume || key[0] != '-' || app.count(key) == 0 || m.at(key) == value,
                        "--resume", "expected ", key, " ", m.at(key), " of the run, got ", value);
+      if (key[0] != '-') continue;
+      CLI::Option* option = app.get_option(key);  // which checks the value, too
+      option->clear();
+      option->add_result(m.at(key));
+      option->run_callback();
     }
-    dtype = m.at("--dtype");
-    lr = std::stod(m.at("--lr"));
-    epochs = std::stoll(m.at("--epochs"));
-    batch = std::stoll(m.at("--batch"));
-    seed = std::stoull(m.at("--seed"));
-    width = std::stoll(m.at("--width"));
     kind = m.at("kind");
     classes = m.at("classes");
   }
 };
 
 data::TrainTest open_data(Settings& s) {
-  const char* variable = std::getenv("GABLE_CIFAR10");
-  const bool given = variable != nullptr && *variable != 0;  // set to nothing is not set
-  if (s.data.empty()) s.data = given ? variable : "built-in";
   const std::string kind = s.data == "built-in" ? s.data : "cifar10";
   check<TypeError>(s.kind.empty() || s.kind == kind, "--data", "expected ", s.kind,
                    " data as in the checkpoint, got ", kind);
@@ -99,14 +84,14 @@ template <class T>
 int predict(const Settings& s) {
   auto model = make_model<T>(s);
   train::load_model(s.file(), model);
-  model.to(s.where());
+  model.to(s.where);
   model.eval();
   const NoGrad no_grad;
   const data::Normalization norm =
       s.kind == "cifar10" ? data::Cifar10::kNormalization : data::SyntheticShapes::kNormalization;
   for (const std::string& path : s.images) {
     const data::Image image = data::resize(data::read_image(path).view(), 32, 32);
-    const auto input = data::to_batch(image.view(), norm).to(s.where());
+    const auto input = data::to_batch(image.view(), norm).to(s.where);
     const auto logits = model(Variable<T>(input.template to<T>()));
     const auto p = softmax(logits.value().template to<float>(), 1).to_vector();
     const auto best = static_cast<size_t>(std::max_element(p.begin(), p.end()) - p.begin());
@@ -130,42 +115,36 @@ int run(Settings s) {
                                        .seed = s.seed,
                                        .transform = transform});
   auto model = make_model<T>(s);
-  model.to(s.where());
-  optim::ParamGroup<optim::SGDOptions> weights, others;  // no weight decay on norms and biases
-  for (const AnyParameter& p : model.parameters())
-    (p.shape().size() > 1 ? weights : others).parameters.push_back(p);
-  others.options = {.lr = s.lr, .momentum = 0.9, .nesterov = true};
-  weights.options = others.options;
-  weights.options.weight_decay = 5e-4;
-  optim::SGD sgd({weights, others});
-  const optim::OneCycle schedule{
-      .max_lr = s.lr, .total_steps = s.epochs * train.batches(), .pct_start = 0.25};
-  auto loss = [](const auto& logits, const auto& labels) {
-    return cross_entropy(logits, labels, {.label_smoothing = 0.1});
-  };
+  model.to(s.where);
+  const optim::SGDOptions options{
+      .lr = s.lr, .momentum = 0.9, .weight_decay = 5e-4, .nesterov = true};
+  optim::SGD sgd(optim::decay_groups(model.parameters(), options));
+  const optim::OneCycle schedule{s.lr, s.epochs * train.batches(), 0.25};  // 25 % rising
+  auto loss = [](auto&& x, auto&& y) { return cross_entropy(x, y, {.label_smoothing = 0.1}); };
   train::Trainer<T> trainer(model, sgd, loss,
                             {.schedule = schedule,
                              .seed = s.seed,
                              .loss_scale = std::is_same_v<T, half> ? 1024.0 : 1.0,
-                             .device = s.where(),
+                             .device = s.where,
                              .metadata = s.save()});
   const fs::path out = s.out;
   if (!s.eval) io::require_writable_folder(out);
   trainer.template add<train::MetricsWriter>(out);
   trainer.template add<train::Checkpoint>(out / "checkpoint.safetensors");
   trainer.template add<train::ProgressBar>();
+  if (s.device == "auto") s.device = cuda::device_count() > 0 ? "cuda" : "cpu";
+  s.where = device_from_string(s.device);
   if (s.resume || s.eval) trainer.load_checkpoint(s.file());
   if (s.eval) {
     const train::Evaluation e = trainer.evaluate(test);
     std::printf("test accuracy %.2f %%, loss %.4f\n", 100 * e.accuracy, e.loss);
     return 0;
   }
-  std::puts(
-      concat("ResNet-18, width ", s.width, ", ", model.num_parameters(), " parameters, ", s.dtype,
-             ", ",
-             s.where() == kCpu ? concat(num_threads(), " threads") : cuda::device_name(s.where()),
-             ", ", s.epochs, " epochs of ", train.batches(), " steps")
-          .c_str());
+  std::puts(concat("ResNet-18, width ", s.width, ", ", model.num_parameters(), " parameters, ",
+                   s.dtype, ", ",
+                   s.where == kCpu ? concat(num_threads(), " threads") : cuda::device_name(s.where),
+                   ", ", s.epochs, " epochs of ", train.batches(), " steps")
+                .c_str());
   const train::StopOnSignal ctrl_c;
   if (trainer.fit(train, test, s.epochs) == train::StopReason::stopped) {
     std::printf("continue with: --resume --out %s\n", s.out.c_str());
@@ -174,14 +153,12 @@ int run(Settings s) {
   io::save_safetensors(out / "model.safetensors", model.state_dict(), s.save());
   const std::string no_picture = train::plot_metrics(out);
   if (!no_picture.empty()) std::puts(no_picture.c_str());
-  std::printf(
-      "done: %s has checkpoint.safetensors, model.safetensors, metrics.jsonl, "
-      "metrics.csv%s\n",
-      s.out.c_str(), no_picture.empty() ? ", metrics.png" : "");
+  std::printf("done: model, checkpoint and metrics%s are in %s\n",
+              no_picture.empty() ? " with a picture" : "", s.out.c_str());
   return 0;
 }
 
-int dispatch(Settings& s, const CLI::App& app) {
+int dispatch(Settings& s, CLI::App& app) {
   if (s.quick && app.count("--width") == 0) s.width = 16;
   if (s.quick && app.count("--epochs") == 0) s.epochs = 4;
   if (s.threads > 0) set_num_threads(s.threads);
@@ -197,9 +174,8 @@ int main(int argc, char** argv) {
   CLI::App app("Trains ResNet-18 on CIFAR-10, or on built-in images of shapes without any files.");
   app.option_defaults()->always_capture_default();
   app.add_option("--data", s.data,
-                 "CIFAR-10 as a folder or tar, of the binary version or of JPEGs;"
-                 " or built-in. Default: the variable GABLE_CIFAR10, else built-in")
-      ->default_str("");
+                 "CIFAR-10, a folder or tar of binary files or JPEGs; or built-in")
+      ->envname("GABLE_CIFAR10");
   app.add_option("--device", s.device, "Compute here; auto: cuda if there is a device")
       ->check(IsMember({"auto", "cpu", "cuda"}));
   app.add_option("--dtype", s.dtype, "Of weights and activations; masters stay float")

@@ -20,6 +20,18 @@ struct ParamGroup {
   Options options = {};
 };
 
+/// Two groups: parameters of rank 2 and more with `options`, the others (of norms, biases) with the
+/// same but no weight decay.
+template <class Options>
+[[nodiscard]] std::vector<ParamGroup<Options>> decay_groups(
+    const std::vector<AnyParameter>& parameters, const Options& options) {
+  std::vector<ParamGroup<Options>> groups{{{}, options}, {{}, options}};
+  groups[1].options.weight_decay = 0;
+  for (const AnyParameter& p : parameters)
+    groups[p.shape().size() > 1 ? 0 : 1].parameters.push_back(p);
+  return groups;
+}
+
 /// What a step reads on the parameters' device when it runs, so that nothing waits for it: tensors
 /// of one element, undefined where there is nothing to say.
 struct StepControl {
