@@ -7,6 +7,7 @@
 
 #include "gable/autograd/node.hpp"
 #include "gable/core/error.hpp"
+#include "gable/ops/autocast.hpp"
 
 namespace gable {
 
@@ -79,6 +80,7 @@ bool& grad_mode() noexcept {
 
 void run_backward(const NodePtr& root, const AnyTensor& dy, const BackwardOptions& options) {
   const NoGrad no_grad;
+  const AutocastScope no_autocast(DType::float32);  // the same inside and outside of a scope
   std::unordered_map<const Node*, Pending> pending;
   auto younger = [](const NodePtr& a, const NodePtr& b) { return a->id < b->id; };
   std::priority_queue<NodePtr, std::vector<NodePtr>, decltype(younger)> queue(younger);

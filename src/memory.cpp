@@ -127,6 +127,7 @@ class CachingCpuAllocator final : public Allocator {
 
 std::atomic<int64_t> hidden_copies{0};
 std::atomic<int64_t> layout_conversions{0};
+std::atomic<int64_t> autocasts{0};
 
 }  // namespace
 
@@ -167,16 +168,21 @@ Storage Storage::borrow(void* data, int64_t bytes, Device device,
   return storage;
 }
 
-CopyStats copy_stats() { return {hidden_copies.load(), layout_conversions.load()}; }
+CopyStats copy_stats() {
+  return {hidden_copies.load(), layout_conversions.load(), autocasts.load()};
+}
 
 void reset_copy_stats() {
   hidden_copies = 0;
   layout_conversions = 0;
+  autocasts = 0;
 }
 
 void detail::count_hidden_copy(bool layout_conversion) {
   ++hidden_copies;
   if (layout_conversion) ++layout_conversions;
 }
+
+void detail::count_autocast() { ++autocasts; }
 
 }  // namespace gable

@@ -12,6 +12,7 @@
 #include "gable/autograd/apply.hpp"
 #include "gable/core/parallel.hpp"
 #include "gable/memory/copy_stats.hpp"
+#include "gable/ops/cast.hpp"
 #include "gable/tensor/random.hpp"
 
 namespace gable {
@@ -113,6 +114,11 @@ TEST(Matmul, SmallFloatWeightGradientsAreFloat) {
   const Variable<bfloat16> w(ones<bfloat16>({1, 1}), true);
   linear(x, w).backward(ones<bfloat16>({4096, 1}));
   EXPECT_EQ(w.grad().item(), 4096.0F);
+  // Through a cast, as under autocast, they are not rounded either: 257 is no bfloat16.
+  const Variable<float> master(ones<float>({1, 1}), true);
+  linear(Variable<bfloat16>(ones<bfloat16>({257, 1})), cast<bfloat16>(master))
+      .backward(ones<bfloat16>({257, 1}));
+  EXPECT_EQ(master.grad().item(), 257.0F);
 }
 
 TEST(Matmul, OutForms) {

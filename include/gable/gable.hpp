@@ -3,6 +3,7 @@
 // loops (gable/data, gable/io, gable/train) are included by themselves.
 #pragma once
 
+#include "gable/amp/autocast.hpp"
 #include "gable/amp/grad_scaler.hpp"
 #include "gable/autograd/apply.hpp"
 #include "gable/autograd/checkpoint.hpp"

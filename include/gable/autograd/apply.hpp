@@ -37,12 +37,25 @@ NodePtr node_of(const X& x) {
   return x.node();
 }
 
+/// The element type of an operator's dy: its output's, unless it names another as Gradient.
+template <class Op, class T>
+struct GradientOf {
+  using type = T;
+};
+template <class Op, class T>
+requires requires { typename Op::Gradient; }
+struct GradientOf<Op, T> {
+  using type = typename Op::Gradient;
+};
+
 /// Owns the operator, and with it what the operator saved.
 template <class Op, Element T>
 class OpNode final : public Node {
+  using Gradient = typename GradientOf<Op, T>::type;
+
  public:
   OpNode(Op op, const Tensor<T>& output, std::vector<NodePtr> nodes)
-      : Node(op.name, output.shape(), dtype_of<T>, output.device()),
+      : Node(op.name, output.shape(), dtype_of<Gradient>, output.device()),
         op_(std::make_unique<Op>(std::move(op))) {
     inputs = std::move(nodes);
   }
@@ -50,7 +63,7 @@ class OpNode final : public Node {
     check<Error>(op_ != nullptr, name,
                  "expected saved tensors, got a graph that backward has already consumed; pass "
                  "retain_graph to run it twice");
-    auto gradients = op_->backward(dy.as<T>());
+    auto gradients = op_->backward(dy.as<Gradient>());
     return {gradients.begin(), gradients.end()};
   }
   void release() override { op_.reset(); }

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "gable/autograd/apply.hpp"
+#include "gable/ops/autocast.hpp"
 #include "gable/tensor/random.hpp"
 
 namespace gable {
@@ -35,7 +36,8 @@ class CheckpointNode final : public Node {
   CheckpointNode(F f, Generator::State state, const Tensor<Out>& output, const Tensor<Ts>&... xs)
       : Node("checkpoint", output.shape(), dtype_of<Out>, output.device()),
         f_(std::move(f)),
-        state_(state) {
+        state_(state),
+        autocast_(autocast_dtype()) {
     std::apply([&](auto&... saved) { (saved.save(xs), ...); }, saved_);
   }
 
@@ -58,6 +60,8 @@ class CheckpointNode final : public Node {
     Variable<Out> y;
     {
       const ReplayGenerator replay(state_);
+      // Of its own cache: the leaves here live for this run only.
+      const AutocastScope autocast(autocast_, true);
       const EnableGrad enable_grad;
       y = std::apply(*f_, leaves);
     }
@@ -70,16 +74,17 @@ class CheckpointNode final : public Node {
 
   std::optional<F> f_;
   Generator::State state_;
+  DType autocast_;
   std::tuple<Saved<Ts>...> saved_;
 };
 
 }  // namespace detail
 
 /// f(inputs...) without keeping what it computes inside: backward runs f again, with the default
-/// generator as it was, so that dropout repeats. `f` takes a const Variable<T>& for each input and
-/// returns one Variable of floating-point type; it must compute the same twice, and is copied.
-/// Gradients reach the inputs and every leaf that f captured. Costs one more forward; saves all
-/// memory between the inputs and the result.
+/// generator and autocast as they were, so that dropout repeats. `f` takes a const Variable<T>& for
+/// each input and returns one Variable of floating-point type; it must compute the same twice, and
+/// is copied. Gradients reach the inputs and every leaf that f captured. Costs one more forward;
+/// saves all memory between the inputs and the result.
 ///
 ///   y = checkpoint([&](const Variable<float>& h) { return block(h); }, x);
 template <class F, TensorLike... Xs>

@@ -33,7 +33,7 @@ class Node {
   const uint64_t id;
   const char* const name;
   const Shape shape;  ///< of the output, hence of dy
-  const DType dtype;  ///< of the output; an arriving gradient is converted to it
+  const DType dtype;  ///< of dy, as a rule the output's; an arriving gradient is converted to it
   const Device device;
   std::vector<NodePtr> inputs;
 };

@@ -9,8 +9,10 @@ namespace gable {
 template <Element U, Element T>
 struct CastOp : OpBase {
   static constexpr const char* name = "cast";
+  /// dy comes in the wider type: float gradients of 16-bit products are not rounded on their way.
+  using Gradient = std::conditional_t<(sizeof(T) > sizeof(U)), T, U>;
   Tensor<U> forward(const Tensor<T>& x) { return x.template to<U>(); }
-  Grads<1> backward(const Tensor<U>& dy) requires FloatElement<T> {
+  Grads<1> backward(const Tensor<Gradient>& dy) requires FloatElement<T> {
     return {dy.template to<T>().any()};
   }
 };

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "gable/ops/autocast.hpp"
 #include "gable/ops/conv_geometry.hpp"
 #include "gable/ops/op.hpp"
 #include "gable/ops/sum_to.hpp"
@@ -163,12 +164,21 @@ struct ConvTransposeOp : OpBase {
 };
 
 namespace detail {
-template <class Op, class Options, class X, class W, class B>
-auto apply_conv(const Options& options, const X& x, const W& weight, const B& bias) {
-  using Result = decltype(apply(Op(options), x, weight, bias));
-  if (!bias.defined()) return Result(apply(Op(options), x, weight));
-  return apply(Op(options), x, weight, bias);
-}
+template <int SpatialRank>
+struct RunConv {
+  ConvOptions options;
+  template <class T, class... Xs>
+  auto operator()(TypeTag<T>, const Xs&... in) const {
+    return apply(ConvOp<T, SpatialRank>(options), in...);
+  }
+};
+struct RunConvTranspose {
+  ConvTransposeOptions options;
+  template <class T, class... Xs>
+  auto operator()(TypeTag<T>, const Xs&... in) const {
+    return apply(ConvTransposeOp<T>(options), in...);
+  }
+};
 }  // namespace detail
 
 /// x (N, C, H, W), weight (O, C / groups, kh, kw): (N, O, OH, OW), stored channels-last, with
@@ -177,36 +187,36 @@ auto apply_conv(const Options& options, const X& x, const W& weight, const B& bi
 /// Throws ShapeError, before anything is written.
 template <TensorLike X, TensorLike W>
 auto conv2d(const X& x, const W& weight, const ConvOptions& options = {}) {
-  return apply(ConvOp<element_of<X>, 2>(options), x, weight);
+  return detail::autocast(detail::RunConv<2>{options}, x, weight);
 }
 /// With a bias (O); an undefined bias is none.
 template <TensorLike X, TensorLike W, TensorLike B>
 auto conv2d(const X& x, const W& weight, const B& bias, const ConvOptions& options = {}) {
-  return detail::apply_conv<ConvOp<element_of<X>, 2>>(options, x, weight, bias);
+  return detail::autocast_biased(detail::RunConv<2>{options}, x, weight, bias);
 }
 
 /// x (N, C, L), weight (O, C / groups, K): (N, O, OL).
 template <TensorLike X, TensorLike W>
 auto conv1d(const X& x, const W& weight, const Conv1dOptions& o = {}) {
-  return apply(ConvOp<element_of<X>, 1>({{1, o.stride}, {0, o.padding}, {1, o.dilation}, o.groups}),
-               x, weight);
+  const ConvOptions options{{1, o.stride}, {0, o.padding}, {1, o.dilation}, o.groups};
+  return detail::autocast(detail::RunConv<1>{options}, x, weight);
 }
 template <TensorLike X, TensorLike W, TensorLike B>
 auto conv1d(const X& x, const W& weight, const B& bias, const Conv1dOptions& o = {}) {
   const ConvOptions options{{1, o.stride}, {0, o.padding}, {1, o.dilation}, o.groups};
-  return detail::apply_conv<ConvOp<element_of<X>, 1>>(options, x, weight, bias);
+  return detail::autocast_biased(detail::RunConv<1>{options}, x, weight, bias);
 }
 
 /// The adjoint of conv2d in x: x (N, C, H, W), weight (C, O / groups, kh, kw): (N, O, OH, OW) with
 /// OH = (H - 1) stride - top - bottom + dilation (kh - 1) + output_padding + 1.
 template <TensorLike X, TensorLike W>
 auto conv_transpose2d(const X& x, const W& weight, const ConvTransposeOptions& options = {}) {
-  return apply(ConvTransposeOp<element_of<X>>(options), x, weight);
+  return detail::autocast(detail::RunConvTranspose{options}, x, weight);
 }
 template <TensorLike X, TensorLike W, TensorLike B>
 auto conv_transpose2d(const X& x, const W& weight, const B& bias,
                       const ConvTransposeOptions& options = {}) {
-  return detail::apply_conv<ConvTransposeOp<element_of<X>>>(options, x, weight, bias);
+  return detail::autocast_biased(detail::RunConvTranspose{options}, x, weight, bias);
 }
 
 }  // namespace gable

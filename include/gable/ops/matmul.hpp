@@ -4,6 +4,7 @@
 
 #include <cstdint>
 
+#include "gable/ops/autocast.hpp"
 #include "gable/ops/op.hpp"
 #include "gable/ops/sum_to.hpp"
 
@@ -178,13 +179,28 @@ struct LinearOp : OpBase {
   }
 };
 
+namespace detail {
+struct RunMatmul {
+  template <class T, class... Xs>
+  auto operator()(TypeTag<T>, const Xs&... in) const {
+    return apply(MatmulOp<T>{}, in...);
+  }
+};
+struct RunLinear {
+  template <class T, class... Xs>
+  auto operator()(TypeTag<T>, const Xs&... in) const {
+    return apply(LinearOp<T>{}, in...);
+  }
+};
+}  // namespace detail
+
 /// Product of the last two dimensions; leading ones broadcast as a batch. A vector on the left
 /// is a row, on the right a column, and its dimension is missing from the result. Transposed,
 /// sliced and broadcast operands are not copied. Inner size 0 gives zeros. Integers wrap.
 /// Throws ShapeError with both shapes, before anything is written.
 template <TensorLike A, TensorLike B>
 requires std::same_as<element_of<A>, element_of<B>>
-auto matmul(const A& a, const B& b) { return apply(MatmulOp<element_of<A>>{}, a, b); }
+auto matmul(const A& a, const B& b) { return detail::autocast(detail::RunMatmul{}, a, b); }
 template <Element T>
 const Tensor<T>& matmul_out(const Tensor<T>& out, const Tensor<T>& a, const Tensor<T>& b) {
   check(out.defined() && a.defined() && b.defined(), "matmul",
@@ -196,14 +212,14 @@ const Tensor<T>& matmul_out(const Tensor<T>& out, const Tensor<T>& a, const Tens
 /// x (..., in) · weightᵀ, weight (out, in): (..., out).
 template <TensorLike X, TensorLike W>
 requires std::same_as<element_of<X>, element_of<W>>
-auto linear(const X& x, const W& weight) { return apply(LinearOp<element_of<X>>{}, x, weight); }
+auto linear(const X& x, const W& weight) {
+  return detail::autocast(detail::RunLinear{}, x, weight);
+}
 /// The same plus bias (out); an undefined bias is none.
 template <TensorLike X, TensorLike W, TensorLike B>
 requires std::same_as<element_of<X>, element_of<W>> && std::same_as<element_of<X>, element_of<B>>
 auto linear(const X& x, const W& weight, const B& bias) {
-  using Result = decltype(apply(LinearOp<element_of<X>>{}, x, weight, bias));
-  if (!bias.defined()) return Result(linear(x, weight));
-  return apply(LinearOp<element_of<X>>{}, x, weight, bias);
+  return detail::autocast_biased(detail::RunLinear{}, x, weight, bias);
 }
 
 }  // namespace gable
