@@ -77,6 +77,7 @@ TEST_P(Amp, G11OrderOfCalls) {
   scaler.update();
   scaler.unscale_(sgd);
   EXPECT_THROW(GradScaler({.init_scale = 0}), TypeError);
+  EXPECT_THROW(GradScaler({.init_scale = 1e300}), TypeError);
   EXPECT_THROW(GradScaler({.backoff_factor = 1}), TypeError);
 }
 

@@ -11,15 +11,16 @@ namespace gable::amp {
 
 GradScaler::GradScaler(const GradScalerOptions& options) : options_(options) {
   constexpr const char* kName = "grad_scaler";
-  check<TypeError>(std::isfinite(options.init_scale) && options.init_scale > 0, kName,
-                   "expected a finite init_scale > 0, got ", options.init_scale);
+  const auto scale = static_cast<float>(options.init_scale);
+  check<TypeError>(std::isfinite(scale) && scale > 0, kName,
+                   "expected an init_scale > 0 that float holds, got ", options.init_scale);
   check<TypeError>(std::isfinite(options.growth_factor) && options.growth_factor >= 1, kName,
                    "expected a finite growth_factor >= 1, got ", options.growth_factor);
   check<TypeError>(options.backoff_factor > 0 && options.backoff_factor < 1, kName,
                    "expected a backoff_factor in (0, 1), got ", options.backoff_factor);
   check<TypeError>(options.growth_interval >= 1, kName, "expected a growth_interval >= 1, got ",
                    options.growth_interval);
-  scale_ = scalar(static_cast<float>(options.init_scale), options.device);
+  scale_ = scalar(scale, options.device);
   found_inf_ = scalar(0.0F, options.device);
   streak_ = scalar(int64_t{0}, options.device);
   taken_ = scalar(int64_t{0}, options.device);

@@ -16,8 +16,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr std::array kColumns = {
-    "epoch",         "step", "train_loss", "train_accuracy", "test_loss",
-    "test_accuracy", "lr",   "seconds",    "test_seconds",   "images_per_second"};
+    "epoch", "step",    "train_loss",   "train_accuracy",    "test_loss",    "test_accuracy",
+    "lr",    "seconds", "test_seconds", "images_per_second", "skipped_steps"};
 
 std::string csv_header() {
   std::string text;
@@ -73,6 +73,7 @@ void MetricsWriter::on_epoch(TrainerBase&, const EpochEvent& e) {
   line["seconds"] = e.seconds;
   line["test_seconds"] = e.test_seconds;
   line["images_per_second"] = e.images_per_second;
+  line["skipped_steps"] = e.skipped_steps;
   json_.push_back(line.dump());
   csv_.push_back(csv_line(line));
   write();

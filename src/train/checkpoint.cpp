@@ -60,6 +60,8 @@ void TrainerBase::save_checkpoint(const std::filesystem::path& path) const {
   for (const auto& [name, tensor] : model_.state_dict()) tensors.add("model." + name, tensor);
   for (const auto& [name, tensor] : optimizer_.state_dict())
     tensors.add("optimizer." + name, tensor);
+  if (scaler_)
+    for (const auto& [name, tensor] : scaler_->state_dict()) tensors.add("scaler." + name, tensor);
   io::Metadata m = options_.metadata;
   for (const auto& c : callbacks_) c->save(m);
   const Generator::State random = default_generator().state();
@@ -67,8 +69,7 @@ void TrainerBase::save_checkpoint(const std::filesystem::path& path) const {
   m["gable.epoch"] = text_of(at_.epoch);
   m["gable.batch"] = text_of(at_.batch);
   m["gable.step"] = text_of(at_.step);
-  m["gable.skipped"] = text_of(at_.skipped);
-  m["gable.loss_scale"] = text_of(at_.loss_scale);
+  m["gable.skipped"] = text_of(skipped_steps());
   m["gable.loss_sum"] = text_of(at_.loss_sum);
   m["gable.correct"] = text_of(at_.correct);
   m["gable.samples"] = text_of(at_.samples);
@@ -92,7 +93,6 @@ void TrainerBase::load_checkpoint(const std::filesystem::path& path) {
   m.read("gable.batch", at.batch);
   m.read("gable.step", at.step);
   m.read("gable.skipped", at.skipped);
-  m.read("gable.loss_scale", at.loss_scale);
   m.read("gable.loss_sum", at.loss_sum);
   m.read("gable.correct", at.correct);
   m.read("gable.samples", at.samples);
@@ -103,8 +103,24 @@ void TrainerBase::load_checkpoint(const std::filesystem::path& path) {
   check<FormatError>(
       std::min({at.epoch, at.batch, at.step, at.skipped, at.correct, at.samples}) >= 0,
       "checkpoint", "expected counts of at least 0, got others in ", name);
-  check<FormatError>(std::isfinite(at.loss_scale) && at.loss_scale > 0, "checkpoint",
-                     "expected a loss scale > 0, got ", at.loss_scale, " in ", name);
+  std::optional<amp::GradScaler> scaler;
+  if (scaler_) {
+    const auto check_scale = [&](double scale) {
+      check<FormatError>(std::isfinite(scale) && scale > 0, "checkpoint",
+                         "expected a loss scale > 0, got ", scale, " in ", name);
+    };
+    double scale = 1;  // older files have it here, and 1 where they did not scale
+    if (file.metadata.contains("gable.loss_scale")) m.read("gable.loss_scale", scale);
+    check_scale(scale);
+    const StateDict state = part(file.tensors, "scaler.");
+    scaler = make_scaler(scale == 1 ? options_.loss_scale : scale);
+    if (state.size() > 0) scaler->load_state_dict(state);
+    check_scale(scaler->current_scale());
+    const int64_t skipped = scaler->steps_skipped();
+    check<FormatError>(skipped >= 0 && skipped <= at.skipped, "checkpoint", "expected at most ",
+                       at.skipped, " steps skipped by the scaler, got ", skipped, " in ", name);
+    at.skipped -= skipped;
+  }
   // To go back if a part does not fit; the optimizer, which comes last, changes nothing then.
   io::Metadata callbacks_before;
   for (const auto& c : callbacks_) c->save(callbacks_before);
@@ -120,6 +136,7 @@ void TrainerBase::load_checkpoint(const std::filesystem::path& path) {
     throw;
   }
   at_ = at;
+  if (scaler) scaler_ = std::move(scaler);
   loader_text_ = loader;
   default_generator().set_state(random);
 }

@@ -36,8 +36,16 @@ TrainerBase::TrainerBase(nn::AnyModule& model, optim::Optimizer& optimizer, Trai
                    "expected a loss_scale > 0, got ", options_.loss_scale);
   check<TypeError>(std::isfinite(options_.clip_norm) && options_.clip_norm >= 0, "trainer",
                    "expected a clip_norm >= 0, got ", options_.clip_norm);
-  at_.loss_scale = options_.loss_scale;
+  check<TypeError>(options_.loss_scale_growth >= 1, "trainer",
+                   "expected a loss_scale_growth >= 1, got ", options_.loss_scale_growth);
+  if (options_.loss_scale != 1) scaler_ = make_scaler(options_.loss_scale);
   default_generator().manual_seed(options_.seed);
+}
+
+amp::GradScaler TrainerBase::make_scaler(double scale) const {
+  return amp::GradScaler({.init_scale = scale,
+                          .growth_interval = options_.loss_scale_growth,
+                          .device = options_.device});
 }
 
 void TrainerBase::add(std::shared_ptr<Callback> callback) {
@@ -100,6 +108,7 @@ bool TrainerBase::run_epoch(const data::Loader& train, const data::Loader* test,
     event.test_seconds = seconds_since(start);
   }
   event.step = at_.step;
+  event.skipped_steps = skipped_steps();
   event.train_loss = at_.loss_sum / samples;
   event.train_accuracy = static_cast<double>(at_.correct) / samples;
   event.lr = optimizer_.lr();
@@ -118,7 +127,7 @@ bool TrainerBase::run_epoch(const data::Loader& train, const data::Loader* test,
 
 StepEvent TrainerBase::step(const data::Batch& batch) {
   if (options_.schedule) optimizer_.set_lr(options_.schedule(at_.step));
-  const BatchResult result = run_batch(batch, at_.loss_scale);
+  const BatchResult result = run_batch(batch, true);
   check<Error>(std::isfinite(result.loss), "fit", "expected a finite loss, got ", result.loss,
                " at step ", at_.step + 1, " (epoch ", at_.epoch + 1, ", batch ", at_.batch + 1,
                "), learning rate ", optimizer_.lr());
@@ -137,25 +146,24 @@ StepEvent TrainerBase::step(const data::Batch& batch) {
           .lr = optimizer_.lr()};
 }
 
-// Clips, changes the parameters and drops the gradients; under a loss scale, skips and halves it
-// where gradients are not finite.
+// Clips, changes the parameters and drops the gradients. A scaler decides on the device whether the
+// step is skipped.
 void TrainerBase::update(double loss) {
-  const double scale = at_.loss_scale;
-  const bool scaled = options_.loss_scale != 1;
+  const bool clips = options_.clip_norm > 0;
   bool finite = true;
-  if (options_.clip_norm > 0)
-    finite = optim::clip_grad_norm(optimizer_.parameters(), options_.clip_norm * scale).finite;
-  else if (scaled)
-    finite = std::isfinite(optim::grad_norm(optimizer_.parameters()));
-  if (finite) {
-    optimizer_.step(1 / scale);
-  } else if (scaled) {
-    ++at_.skipped;
-    at_.loss_scale = std::max(1.0, scale / 2);
+  if (scaler_) {
+    scaler_->unscale_(optimizer_);
+    Tensor<float> factor;
+    if (clips) factor = optim::clip_factor(optimizer_.parameters(), options_.clip_norm).factor;
+    scaler_->step(optimizer_, factor);
+    scaler_->update();
+  } else {
+    if (clips) finite = optim::clip_grad_norm(optimizer_.parameters(), options_.clip_norm).finite;
+    if (finite) optimizer_.step();
   }
   optimizer_.zero_grad();
-  check<Error>(finite || scaled, "fit", "expected finite gradients, got inf or NaN at step ",
-               at_.step + 1, " (loss ", loss, ")");
+  check<Error>(finite, "fit", "expected finite gradients, got inf or NaN at step ", at_.step + 1,
+               " (loss ", loss, ")");
 }
 
 Evaluation TrainerBase::evaluate(const data::Loader& loader) {
@@ -178,7 +186,7 @@ bool TrainerBase::evaluate_into(const data::Loader& loader, Evaluation& result, 
   int64_t correct = 0;
   data::Epoch pass = loader.epoch(0);
   while (std::optional<data::Batch> batch = pass.next()) {
-    const BatchResult r = run_batch(*batch, 0);
+    const BatchResult r = run_batch(*batch, false);
     loss += r.loss * static_cast<double>(batch->labels.numel());
     correct += r.correct;
     result.samples += batch->labels.numel();

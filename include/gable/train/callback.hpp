@@ -28,6 +28,7 @@ struct EpochEvent {
   int64_t epoch = 1;  ///< counted from 1
   int64_t epochs = 1;
   int64_t step = 0;                      ///< updates done in the whole run
+  int64_t skipped_steps = 0;             ///< of these, skipped under a loss scale
   double train_loss = 0;                 ///< mean over the epoch's samples, each before its update
   double train_accuracy = 0;             ///< fraction, likewise
   std::optional<double> test_loss = {};  ///< without a test loader: none

@@ -39,9 +39,10 @@ class ProgressBar : public Callback {
 };
 
 /// Writes `folder`/metrics.jsonl (one JSON object an epoch: epoch, step, train_loss,
-/// train_accuracy, test_loss, test_accuracy, lr, seconds, test_seconds, images_per_second;
-/// accuracies as fractions) and the same as metrics.csv. Both are replaced atomically after each
-/// epoch. A new run starts empty; a resumed one keeps the epochs that its checkpoint knows.
+/// train_accuracy, test_loss, test_accuracy, lr, seconds, test_seconds, images_per_second,
+/// skipped_steps; accuracies as fractions) and the same as metrics.csv. Both are replaced
+/// atomically after each epoch. A new run starts empty; a resumed one keeps the epochs that its
+/// checkpoint knows.
 class MetricsWriter : public Callback {
  public:
   explicit MetricsWriter(const std::filesystem::path& folder);

@@ -8,9 +8,11 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
+#include "gable/amp/grad_scaler.hpp"
 #include "gable/data/loader.hpp"
 #include "gable/nn/module.hpp"
 #include "gable/ops/cast.hpp"
@@ -27,10 +29,11 @@ struct TrainerOptions {
   uint64_t seed = 0;
   /// Clips the norm of all gradients together; 0 does not.
   double clip_norm = 0;
-  /// Multiplies the loss before backward, so that gradients of half do not underflow; they are
-  /// divided again in the update. A step whose gradients are not finite is skipped then, and the
-  /// scale halved. 1 does nothing.
+  /// Where an amp::GradScaler begins, so that gradients of half do not underflow: steps whose
+  /// gradients are not finite are skipped and halve the scale. 1: no scaler.
   double loss_scale = 1;
+  /// Steps in a row with finite gradients that double the scale.
+  int64_t loss_scale_growth = 2000;
   Device device = kCpu;
   /// Kept in every checkpoint beside the trainer's own entries ("gable.*").
   io::Metadata metadata = {};
@@ -73,20 +76,26 @@ class TrainerBase {
   void request_stop(StopReason reason = StopReason::stopped) { stop_.store(reason); }
 
   /// Everything that the run's future depends on, in one safetensors file, written atomically:
-  /// model ("model.*") and optimizer ("optimizer.*"), position, random numbers, sums of the
-  /// unfinished epoch, callbacks.
+  /// model ("model.*"), optimizer ("optimizer.*") and loss scaler ("scaler.*"), position, random
+  /// numbers, sums of the unfinished epoch, callbacks.
   void save_checkpoint(const std::filesystem::path& path) const;
   /// Continues bit for bit where save_checkpoint was called, given equal data, options and build.
   /// Add callbacks before. Throws FormatError or FileError for a bad file and Error for one of
-  /// another model or optimizer; nothing is changed then.
+  /// another model or optimizer; nothing is changed then. Without a scaler's state, as in older
+  /// files and of runs that did not scale, a scaler begins anew at the file's scale, if it has one,
+  /// or at the options'. A trainer that does not scale leaves such a state aside.
   void load_checkpoint(const std::filesystem::path& path);
 
   /// Epochs that are complete.
   [[nodiscard]] int64_t epochs_done() const { return at_.epoch; }
   /// Updates done (skipped ones count).
   [[nodiscard]] int64_t steps_done() const { return at_.step; }
-  /// Updates skipped for gradients that were not finite under a loss scale.
-  [[nodiscard]] int64_t skipped_steps() const { return at_.skipped; }
+  /// Updates skipped for gradients that were not finite under a loss scale. Waits for the device.
+  [[nodiscard]] int64_t skipped_steps() const {
+    return at_.skipped + (scaler_ ? scaler_->steps_skipped() : 0);
+  }
+  /// Null without loss scaling.
+  [[nodiscard]] const amp::GradScaler* scaler() const { return scaler_ ? &*scaler_ : nullptr; }
   [[nodiscard]] nn::AnyModule& model() { return model_; }
   [[nodiscard]] optim::Optimizer& optimizer() { return optimizer_; }
   [[nodiscard]] const TrainerOptions& options() const { return options_; }
@@ -98,8 +107,13 @@ class TrainerBase {
     double loss = 0;
     int64_t correct = 0;
   };
-  /// Forward, and unless `scale` is 0 or the loss not finite, backward of scale * loss.
-  virtual BatchResult run_batch(const data::Batch& batch, double scale) = 0;
+  /// Forward, and if `train` and the loss is finite, backward().
+  virtual BatchResult run_batch(const data::Batch& batch, bool train) = 0;
+  /// Of the loss, times the loss scale.
+  template <FloatElement C>
+  void backward(const Variable<C>& loss) const {
+    (scaler_ ? scaler_->scale(loss) : loss).backward();
+  }
   /// Rows of `logits` (N, classes) whose greatest value stands at the label.
   [[nodiscard]] static int64_t count_correct(const Tensor<float>& logits,
                                              const Tensor<int64_t>& labels);
@@ -110,14 +124,14 @@ class TrainerBase {
     int64_t epoch = 0;  // complete epochs
     int64_t batch = 0;  // batches done of the next
     int64_t step = 0;
-    int64_t skipped = 0;
-    double loss_scale = 1;
+    int64_t skipped = 0;  // before the scaler's own count
     double loss_sum = 0;  // of the unfinished epoch, over samples
     int64_t correct = 0;
     int64_t samples = 0;
     double seconds = 0;
   };
 
+  [[nodiscard]] amp::GradScaler make_scaler(double scale) const;
   StepEvent step(const data::Batch& batch);
   void update(double loss);
   [[nodiscard]] bool should_stop() const;
@@ -130,6 +144,7 @@ class TrainerBase {
   TrainerOptions options_;
   std::vector<std::shared_ptr<Callback>> callbacks_;
   Position at_;
+  std::optional<amp::GradScaler> scaler_;
   std::string loader_text_;  // settings of the training data that a checkpoint was made with
   std::atomic<StopReason> stop_{StopReason::finished};
 };
@@ -157,7 +172,7 @@ class Trainer final : public TrainerBase {
       : TrainerBase(model, optimizer, std::move(options)), module_(model), loss_(std::move(loss)) {}
 
  private:
-  BatchResult run_batch(const data::Batch& batch, double scale) override {
+  BatchResult run_batch(const data::Batch& batch, bool train) override {
     using C = Compute<T>;
     const Device device = options().device;
     const Tensor<int64_t> labels = batch.labels.to(device);
@@ -166,8 +181,7 @@ class Trainer final : public TrainerBase {
     const Variable<C> loss = loss_(logits, labels);
     BatchResult result{.loss = loss.item(),
                        .correct = count_correct(logits.value().template to<float>(), labels)};
-    if (scale != 0 && std::isfinite(result.loss))
-      loss.backward(full_like(loss.value(), static_cast<C>(scale)));
+    if (train && std::isfinite(result.loss)) backward(loss);
     return result;
   }
 
