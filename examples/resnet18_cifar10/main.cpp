@@ -132,8 +132,6 @@ int run(Settings s) {
   trainer.template add<train::MetricsWriter>(out);
   trainer.template add<train::Checkpoint>(out / "checkpoint.safetensors");
   trainer.template add<train::ProgressBar>();
-  if (s.device == "auto") s.device = cuda::device_count() > 0 ? "cuda" : "cpu";
-  s.where = device_from_string(s.device);
   if (s.resume || s.eval) trainer.load_checkpoint(s.file());
   if (s.eval) {
     const train::Evaluation e = trainer.evaluate(test);
@@ -164,6 +162,8 @@ int dispatch(Settings& s, CLI::App& app) {
   if (s.threads > 0) set_num_threads(s.threads);
   check<DeviceError>(s.device != "cuda" || cuda::device_count() > 0, "--device",
                      "expected a usable CUDA device, got none: ", cuda::unavailable_reason());
+  if (s.device == "auto") s.device = cuda::device_count() > 0 ? "cuda" : "cpu";
+  s.where = device_from_string(s.device);
   if (s.resume || s.eval || !s.images.empty()) s.restore(app);
   return s.dtype == "float" ? run<float>(s) : s.dtype == "half" ? run<half>(s) : run<bfloat16>(s);
 }
