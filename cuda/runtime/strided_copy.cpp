@@ -2,6 +2,7 @@
 // A file apart from kernel.hpp, in whose presence run() would want the copy kernel's definition.
 #include "runtime/strided_copy.hpp"
 
+#include "gable/ops/elementwise.hpp"
 #include "gable/tensor/backend.hpp"
 
 namespace gable::cuda {
@@ -15,6 +16,13 @@ void fill_zero(const TensorView<T>& view, const Stream& stream) {
   run(FillArgs<T>{view, T{}}, stream);
 }
 
+template <class T>
+void scale_by(const TensorView<T>& view, double factor, const Stream& stream) {
+  run(UnaryArgs<MulScalar, T>{view, view, MulScalar{factor}}, stream);
+}
+
+template void scale_by<float>(const TensorView<float>&, double, const Stream&);
+template void scale_by<double>(const TensorView<double>&, double, const Stream&);
 template void fill_zero<float>(const TensorView<float>&, const Stream&);
 template void fill_zero<double>(const TensorView<double>&, const Stream&);
 template void fill_zero<half>(const TensorView<half>&, const Stream&);

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// The copy and fill kernels, for use inside other operators.
+// The copy, fill and scale kernels, for use inside other operators.
 #pragma once
 
 #include "gable/core/device.hpp"
@@ -20,5 +20,9 @@ template <class T>
 /// Zeros; any strides. For the float types.
 template <class T>
 void fill_zero(const TensorView<T>& view, const Stream& stream);
+
+/// view *= factor; any strides. For float and double.
+template <class T>
+void scale_by(const TensorView<T>& view, double factor, const Stream& stream);
 
 }  // namespace gable::cuda

@@ -23,6 +23,7 @@
 #include "gable/ops/conv.hpp"
 #include "gable/ops/dropout.hpp"
 #include "gable/ops/elementwise.hpp"
+#include "gable/ops/fft.hpp"
 #include "gable/ops/index.hpp"
 #include "gable/ops/layer_norm.hpp"
 #include "gable/ops/loss.hpp"

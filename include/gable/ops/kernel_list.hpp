@@ -12,6 +12,7 @@
 #include "gable/ops/conv_geometry.hpp"
 #include "gable/ops/dropout.hpp"
 #include "gable/ops/elementwise.hpp"
+#include "gable/ops/fft.hpp"
 #include "gable/ops/index.hpp"
 #include "gable/ops/layer_norm.hpp"
 #include "gable/ops/loss.hpp"
@@ -75,6 +76,8 @@
   FLOATS(LayerNormBackwardArgs)                  \
   FLOATS(RmsNormArgs)                            \
   FLOATS(RmsNormBackwardArgs)                    \
+  ONE(FftArgs<float>)                            \
+  ONE(FftArgs<double>)                           \
   ALL(WhereArgs)                                 \
   FLOATS(LerpArgs)                               \
   FLOATS(LerpScalarArgs)                         \
